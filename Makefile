@@ -45,8 +45,11 @@ slowest: setup ## what tests took when they last ran
 test-builds: setup ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
-test-real-build: setup ## build PostgreSQL 18 with a profile and verify it (a quarter of an hour; if it is there, four minutes)
+test-real-build: setup ## build a profile-guided PostgreSQL 18 and verify it (a quarter of an hour; if it is there, four minutes)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
+
+test-patches: setup ## build PostgreSQL 18 with all patches and compare what it sends (a quarter of an hour; if it is there, a minute)
+	@PGDYNO_PATCHED_BUILD=1 $(BIN)/python -m pytest -s -n 0 tests/integration/patches
 
 test-cross-build: setup ## build PostgreSQL 18 for Arm and verify it, emulated (an hour; if it is there, seconds)
 	@PGDYNO_CROSS_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_cross_build.py
@@ -105,4 +108,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide
+.PHONY: help setup lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-patches test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide

@@ -38,7 +38,7 @@ MANIFEST = Manifest(
     tarball_sha256="ab", unpacked="", compiler="clang 19", configure=(), cflags="", extensions=(), notes=(),
     build_s=1.0, installed_at="2026-11-22T00:00:00+00:00",
     optimised=Optimised(
-        source="debian:18", profile="lto+pgo", target="native", common_flags=(), other_flags=(),
+        source="debian:18", recipe="lto+pgo", target="native", common_flags=(), other_flags=(),
         linking_flags=(), objects=1, training=(Trained("sysbench-read-only", 40.0),), reached="",
         text_bytes=1,
     ),

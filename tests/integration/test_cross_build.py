@@ -55,7 +55,7 @@ def atomics(manifest: dict[str, Any]) -> tuple[int, int]:
 
 
 def test_a_build_for_a_cpu_is_verified_against_one_for_all_of_them() -> None:
-    manifest = built("--profile", "o2", "--portable", "neoverse-n1")
+    manifest = built("--recipe", "o2", "--portable", "neoverse-n1")
     verified = manifest["verified"]
     assert sum(suite["tests"] for suite in verified["suites"]) >= LEAST_TESTS
     assert verified["answers"] >= LEAST_ANSWERS
@@ -64,7 +64,7 @@ def test_a_build_for_a_cpu_is_verified_against_one_for_all_of_them() -> None:
     (plain,) = (one for one in builds if one["name"] == verified["reference"])
     assert (plain["machine"], plain["optimised"]["target"]) == ("aarch64", None)
     inline, outlined = atomics(manifest)
-    assert inline > 100  # measured: 1637 by clang 19 with profile lto+pgo
+    assert inline > 100  # measured: 1637 by clang 19 with recipe lto+pgo
     assert outlined <= 10  # of what libgcc brings along
     inline, outlined = atomics(plain)
     assert inline == 0
@@ -72,7 +72,7 @@ def test_a_build_for_a_cpu_is_verified_against_one_for_all_of_them() -> None:
 
 
 def test_its_server_is_seen_by_its_program_and_its_speed_is_not_measured() -> None:
-    manifest, place = built("--profile", "o2"), workspace()
+    manifest, place = built("--recipe", "o2"), workspace()
     installation = find_installation(manifest["name"], place)
     assert installation.foreign_machine == "aarch64"
     with place.scratch() as scratch, place.sockets(scratch) as sockets:

@@ -1,4 +1,4 @@
-"""PostgreSQL 18 built with a profile for real, in the user's own workspace, where what is there is kept.
+"""A profile-guided PostgreSQL 18 built for real, in the user's own workspace, where what is there is kept.
 
 Not among the usual tests: it takes 20 minutes on two idle cores, its plain reference included. Continuous
 integration runs it; what an earlier run has built there is verified again, which takes four.
@@ -41,9 +41,9 @@ def build(*arguments: str) -> dict[str, Any]:
     return document
 
 
-def test_a_build_with_a_profile_is_verified_and_runs() -> None:
+def test_a_profile_guided_build_is_verified_and_runs() -> None:
     was_there = {one["manifest"]["name"] for one in build("list")["builds"]}
-    manifest = build("--source", "debian:18", "--profile", "pgo", "--train", "pgbench-tpcb")["server"]
+    manifest = build("--source", "debian:18", "--recipe", "pgo", "--train", "pgbench-tpcb")["server"]
     if manifest["name"] in was_there:
         manifest = build("verify", manifest["name"])["server"]
     verified = manifest["verified"]

@@ -22,7 +22,7 @@ from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.registry import find_installation
 from pgdyno.toolchain.product.manifest import Manifest
-from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
+from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS
 
 pytestmark = [
     pytest.mark.skipif(

@@ -9,7 +9,7 @@ import click
 
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.model.errors import InterruptedByUserError, UsageError
-from pgdyno.model.plans.build import AUTO, COMPILERS
+from pgdyno.model.plans.recipe import AUTO, COMPILERS
 
 if TYPE_CHECKING:
     from pgdyno.toolchain.product.manifest import Manifest
@@ -17,14 +17,21 @@ if TYPE_CHECKING:
 _GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
+def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """Name the option that ``--profile`` has become; click itself would suggest ``--portable``."""
+    if value is not None:
+        raise UsageError("no such option: --profile", hint=f"did you mean --recipe {value}?")
+
+
 @click.group(
     name="build",
     invoke_without_command=True,
     epilog="\b\nExamples:\n"
     "  pgdyno build --source debian:18\n"
-    "  pgdyno build --source postgresql-18.6.tar.bz2 --profile pgo+lto --compiler gcc\n"
+    "  pgdyno build --source postgresql-18.6.tar.bz2 --recipe pgo+lto --compiler gcc\n"
     "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18 --extensions contrib\n"
-    "  pgdyno build --source debian:18 --profile o2 --machine aarch64\n"
+    "  pgdyno build --source debian:18 --recipe o2 --machine aarch64\n"
+    "  pgdyno build --source debian:18 --patch send-buffer\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -33,12 +40,13 @@ _GOES_ON = "finished stages are kept: the same command resumes at the interrupte
     help="A clean source tree, a tarball, or a source package from the archives that apt knows here.",
 )
 @click.option(
-    "--profile",
+    "--recipe",
     default=AUTO,
     show_default=True,
-    metavar="PROFILE",
+    metavar="RECIPE",
     help="o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +: pgo+lto. auto: pgo+lto+bolt.",
 )
+@click.option("--profile", hidden=True, expose_value=False, is_eager=True, callback=_refuse_profile)
 @click.option(
     "--compiler",
     type=click.Choice([AUTO, *COMPILERS]),
@@ -71,6 +79,13 @@ _GOES_ON = "finished stages are kept: the same command resumes at the interrupte
     help="Build these with it; repeatable: a PGXS source tree, a contrib module, or contrib for all of them.",
 )
 @click.option(
+    "--patch",
+    "patches",
+    multiple=True,
+    metavar="NAME",
+    help="Change the source by a patch of pgdyno's; repeatable. The recipe is called …+patched then.",
+)
+@click.option(
     "--machine",
     metavar="MACHINE",
     help="As uname -m calls it: aarch64 is cross-built here, and run under emulation. [default: this one]",
@@ -81,13 +96,14 @@ def command(
     context: click.Context,
     *,
     source: str | None,
-    profile: str,
+    recipe: str,
     compiler: str,
     target: str | None,
     training: tuple[str, ...],
     like: str | None,
     extensions: tuple[str, ...],
     machine: str | None,
+    patches: tuple[str, ...],
     is_json: bool,
 ) -> None:
     """Build PostgreSQL for this machine and workload.
@@ -109,11 +125,12 @@ def command(
             "no source was named", hint="pgdyno build --source debian:18, or a directory, or a tarball"
         )
 
-    from pgdyno.app.building.build import BuildRequest, build
+    from pgdyno.app.building.build import build
+    from pgdyno.app.building.build_request import BuildRequest
 
     progress = open_progress()
     try:
-        request = BuildRequest(source, profile, compiler, target, training, like, extensions, machine)
+        request = BuildRequest(source, recipe, compiler, target, training, like, extensions, machine, patches)
         manifest = build(request, progress)
     except KeyboardInterrupt as interrupt:
         raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt

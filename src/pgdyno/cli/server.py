@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
-from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
+from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS
 
 
 @click.group(name="server")
@@ -71,7 +71,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
     """
     from pgdyno.app.building.install import InstallRequest, install_from_source
     from pgdyno.model.document import to_document
-    from pgdyno.toolchain.spec.recipe import parse_majors
+    from pgdyno.toolchain.spec.configure_options import parse_majors
 
     request = InstallRequest(parse_majors(majors), cflags, with_liburing)
     progress = open_progress()

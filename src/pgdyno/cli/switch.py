@@ -29,6 +29,7 @@ from pgdyno.model.errors import UsageError
     metavar="LINK",
     help="The symbolic link to a prefix that the server is started through. [default: Debian's pg_ctl.conf]",
 )
+@click.option("--patched", is_flag=True, help="SERVER may be a build with patches: pgdyno build --patch.")
 @restarting_options
 @json_option
 def command(
@@ -36,6 +37,7 @@ def command(
     to: str,
     pgdata: Path | None,
     link: Path | None,
+    patched: bool,
     dsn: str | None,
     is_dry_run: bool,
     allow_restart: bool,
@@ -48,7 +50,8 @@ def command(
     server of those programs, with the real one's settings, shows that they can: the same
     major version and no older release, the same layout of the data, every extension in its version, every
     library and dictionary, compression, ways to log in, SSL, the same ICU. Whatever is missing is listed,
-    and nothing is changed.
+    and nothing is changed. A patched PostgreSQL is refused where libraries are used that were not built with
+    it, and takes --patched.
 
     Nothing in the data changes. The choice is one line of Debian's pg_ctl.conf, or a symbolic link, with a
     receipt; pgdyno revert takes it back. A server that does not come up runs with its former programs again
@@ -62,7 +65,7 @@ def command(
     if dsn is None and pgdata is None:
         raise UsageError("no server was named", hint="--dsn 'service=production', or --pgdata DIR")
     require_one_server(dsn, pgdata, is_embedded=False)
-    request = SwitchRequest(to, link, allow_restart, is_dry_run)
+    request = SwitchRequest(to, link, allow_restart, is_dry_run, patched)
     progress = open_progress()
     try:
         result = switch(server_access(dsn, restart_command, pgdata), request, progress)

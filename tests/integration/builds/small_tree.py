@@ -19,8 +19,8 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.building import parts as parts_of_a_build
 from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import BuildRequest
 from pgdyno.app.building.build import build as build_from
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified
 from pgdyno.toolchain.run.stages import Stage
@@ -99,9 +99,9 @@ def put_tree(root: Path) -> Path:
     return root
 
 
-def request(tree: Path, profile: str = "pgo+lto") -> BuildRequest:
+def request(tree: Path, recipe: str = "pgo+lto") -> BuildRequest:
     """Return what is asked of a build of a tree."""
-    return BuildRequest(str(tree), profile, "gcc")
+    return BuildRequest(str(tree), recipe, "gcc")
 
 
 def stages_of(said: Remembered) -> list[str]:

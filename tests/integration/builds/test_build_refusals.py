@@ -13,7 +13,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import build, request, unfetched
 
-from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.model.errors import InstallationError, StorageError, UsageError
 from pgdyno.toolchain.host import prerequisites
 
@@ -54,9 +54,9 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(replace(request(tree, "o2+lto"), training=("pgbench-tpcb",)), Remembered(), fetch=unfetched)
     assert str(caught.value) == (
-        "--train needs a profile with pgo or bolt\n"
+        "--train needs a recipe with pgo or bolt\n"
         "DETAIL:  requested: o2+lto\n"
-        "HINT:  --profile o2+lto+pgo, or leave --train out"
+        "HINT:  --recipe o2+lto+pgo, or leave --train out"
     )
 
 

@@ -34,7 +34,7 @@ def test_the_manifest_says_what_was_found_in_the_build(tree: Path) -> None:
     manifest = build(request(tree), Remembered())
     done = manifest.optimised
     assert done is not None
-    assert (done.source, done.profile, done.target, done.objects) == (str(tree), "lto+pgo", "native", 1)
+    assert (done.source, done.recipe, done.target, done.objects) == (str(tree), "lto+pgo", "native", 1)
     for flag in ("-O3", "-march=native", "-fprofile-use", "-flto=auto", "-D_FORTIFY_SOURCE=2"):
         assert flag in done.common_flags
     assert "-fprofile-generate" not in done.common_flags
@@ -57,11 +57,11 @@ def test_nothing_that_counts_is_left_in_what_is_installed(tree: Path) -> None:
 def test_a_server_on_huge_pages_moves_its_code_by_itself(tree: Path) -> None:
     (tree / "main.c").write_text(MAIN + POSTMASTER)
     moved = {}
-    for profile in ("o2", "o2+hugetext"):
-        manifest = build(request(tree, profile), Remembered())
+    for recipe in ("o2", "o2+hugetext"):
+        manifest = build(request(tree, recipe), Remembered())
         program = find_installation(manifest.name, workspace()).program("postgres")
         said = subprocess.run([program], capture_output=True, text=True, check=True).stdout
-        moved[manifest.optimised and manifest.optimised.profile] = moved_bytes(said)
+        moved[manifest.optimised and manifest.optimised.recipe] = moved_bytes(said)
     assert moved["o2"] == 0
     assert moved["o2+hugetext"] >= 4 << 20
 

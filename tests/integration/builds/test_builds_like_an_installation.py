@@ -9,7 +9,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import CONFIGURE, build, request, unfetched
 
-from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.model.errors import UsageError
 
 

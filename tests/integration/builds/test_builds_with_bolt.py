@@ -68,4 +68,4 @@ def test_the_strongest_without_bolt_says_that_it_is_without(tree: Path) -> None:
     manifest = build(request(tree, "auto"), said, find_bolt=lambda: None)
     assert said.steps[0] == "without BOLT: bolt-19 is not installed"
     assert manifest.optimised is not None
-    assert manifest.optimised.profile == "lto+pgo"
+    assert manifest.optimised.recipe == "lto+pgo"

@@ -9,7 +9,7 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import VERIFIED, build, request
 
-from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import InstallationError, UsageError

@@ -53,7 +53,7 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
     assert stages == STAGES
     done = manifest.optimised
     assert done is not None
-    assert (manifest.machine, done.profile, done.target) == ("aarch64", "lto+pgo", None)
+    assert (manifest.machine, done.recipe, done.target) == ("aarch64", "lto+pgo", None)
     assert {"-moutline-atomics", "-fprofile-use"} < set(done.common_flags)
     assert done.atomics == "0 inline, 0 in helpers that ask the CPU for them first"  # it does none
     found = find_installation(manifest.name, workspace())
@@ -65,7 +65,7 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
 def test_what_cannot_be_had_for_another_machine_is_refused_before_anything_is_fetched(tree: Path) -> None:
     foreign = replace(request(tree), machine="aarch64")
     for asked, message in (
-        (replace(foreign, profile="pgo+bolt"), '--profile "pgo+bolt" cannot be had for --machine aarch64'),
+        (replace(foreign, recipe="pgo+bolt"), '--recipe "pgo+bolt" cannot be had for --machine aarch64'),
         (replace(foreign, target="native"), "native is this CPU, and --machine aarch64 is another one"),
         (replace(foreign, like="/usr/lib/postgresql/18"), "--like is not for --machine aarch64"),
         (replace(foreign, machine="vax"), '--machine "vax": pgdyno does not build for it'),

@@ -49,7 +49,7 @@ def test_a_server_that_fails_in_training_ends_the_build_which_goes_on_from_there
 
 
 def test_whoever_interrupts_a_build_is_told_that_it_goes_on(tree: Path) -> None:
-    arguments = ["--source", str(tree), "--profile", "o2", "--compiler", "gcc"]
+    arguments = ["--source", str(tree), "--recipe", "o2", "--compiler", "gcc"]
     with interrupted("configure"):
         done = CliRunner().invoke(command, arguments)
     assert isinstance(done.exception, InterruptedByUserError)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fix_builds import MANIFEST
 from tests.fix_debian import DebianCluster
 from tests.integration.switch.programs import PROGRAMS, SHARED, Switch, described, pg_ctl_conf, running
+
+from pgdyno.toolchain.product.manifest import FILE, AppliedPatch, Patched, dump_manifest
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 
@@ -29,6 +33,34 @@ def test_what_the_programs_lack_is_listed(debian15: DebianCluster, other: Path, 
     assert 'library $libdir/unaccent cannot be loaded: could not access file "$libdir/unaccent"' in errors
     assert described(pg_ctl_conf(debian15)) == before
     assert running(debian15) == PROGRAMS / "bin/postgres"
+
+
+def test_a_patched_build_takes_a_flag_and_no_libraries_of_others(
+    debian15: DebianCluster, other: Path, switch: Switch
+) -> None:
+    def patch(*own: str) -> None:
+        assert MANIFEST.optimised is not None
+        patched = Patched((AppliedPatch("send-buffer", "ab"),), own)
+        optimised = replace(MANIFEST.optimised, patched=patched)
+        (other / FILE).write_text(dump_manifest(replace(MANIFEST, optimised=optimised)))
+
+    debian15.execute("CREATE EXTENSION pgcrypto")
+    libraries = [path.stem for path in (other / "lib").glob("*.so")]
+    patch("plpgsql", *libraries)
+    code, _, errors = switch("switch", "--to", str(other))
+    assert code == 4
+    assert f"{MANIFEST.name} is a patched PostgreSQL" in errors
+    assert "HINT:  --patched takes it nevertheless" in errors
+    patch("plpgsql", *(name for name in libraries if name != "pgcrypto"))
+    code, _, errors = switch("switch", "--to", str(other), "--patched")
+    assert code == 4
+    assert "is a patched PostgreSQL, and the server uses libraries of others" in errors
+    assert "DETAIL:  not built from the same sources: pgcrypto, $libdir/pgcrypto\n" in errors
+    assert running(debian15) == PROGRAMS / "bin/postgres"
+    patch("plpgsql", *libraries)
+    code, output, errors = switch("switch", "--to", str(other), "--patched")
+    assert (code, running(debian15)) == (0, other / "bin/postgres"), errors
+    assert f"{MANIFEST.name} is a patched PostgreSQL: send-buffer" in output
 
 
 def test_another_major_version_is_refused(debian15: DebianCluster, switch: Switch) -> None:

@@ -1,4 +1,4 @@
-"""How real compilers take what a profile asks for: programs are counted, and compiled for that."""
+"""How real compilers take what a recipe asks for: programs are counted, and compiled for that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_recipe
 from pgdyno.model.servers.server import Atomics
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
@@ -48,7 +48,7 @@ CROSS = (Gcc("", AARCH64), Clang("-19", AARCH64))
 def compiler(request: pytest.FixtureRequest) -> AnyCompiler:
     """Each compiler with all that a trained build takes, for this machine and for another one."""
     found: AnyCompiler = request.param
-    needed = {found.program: found.package, **found.needs(parse_profile("pgo+lto"))}
+    needed = {found.program: found.package, **found.needs(parse_recipe("pgo+lto"))}
     needed |= dict.fromkeys(emulator(found), EMULATOR)
     if any(shutil.which(program) is None for program in needed) or not _can_count(found):
         packages = dict.fromkeys([*needed.values(), found.counting_package])

@@ -1,4 +1,4 @@
-"""Names of commands that do not exist."""
+"""Names of commands and options that do not exist."""
 
 from __future__ import annotations
 
@@ -24,3 +24,14 @@ def test_command_that_does_not_exist_is_a_usage_error_with_the_most_similar_one(
     said = capsys.readouterr().err
     assert f'no command "{name}"' in said
     assert f"HINT:  {hint}\n" in said
+
+
+def test_the_former_name_of_the_recipe_is_answered_with_the_present_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["build", "--source", "debian:18", "--profile", "pgo+lto"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "pgdyno: ERROR:  no such option: --profile  (PGD-100)\nHINT:  did you mean --recipe pgo+lto?\n"
+    )

@@ -27,7 +27,7 @@ def plan(*builds: KnownBuild, is_movable: bool = True, modules: dict[str, LeverM
 
 
 def test_the_strongest_build_is_chosen_and_of_equals_the_newest() -> None:
-    trained = replace(NEWEST, name="built-00000000000c", profile="o3+pgo")
+    trained = replace(NEWEST, name="built-00000000000c", recipe="o3+pgo")
     assert plan(trained, OLDER, NEWEST).server == NEWEST.name
     assert plan(trained, OLDER).server == OLDER.name
     assert plan(replace(OLDER, name="built-00000000000d"), OLDER).server == "built-00000000000d"

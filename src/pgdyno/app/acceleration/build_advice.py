@@ -11,9 +11,9 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import AUTO, STRONGEST, WITHOUT_BOLT, parse_profile
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, parse_recipe
 from pgdyno.server.process.installation import Installation
 from pgdyno.toolchain.host.find_compiler import find_compiler
 from pgdyno.toolchain.host.prerequisites import missing_error, missing_headers, missing_programs
@@ -43,9 +43,9 @@ class BuildAdvice:
         """A sentence on a build's gain, with its duration and command or missing packages."""
         gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
         if self.missing:
-            return f"A build with a profile could bring {gain}; it cannot be made here yet: {self.missing}."
+            return f"A profile-guided build could bring {gain}; it cannot be made here yet: {self.missing}."
         return (
-            f"A build with a profile takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
+            f"A profile-guided build takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
             "--build; the next run uses it without asking."
         )
 
@@ -62,10 +62,10 @@ def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
 
 def missing_for_a_build() -> str:
     """Return the missing prerequisites of a build, with their packages; empty: none."""
-    profile = parse_profile(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
+    recipe = parse_recipe(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
     missing = missing_programs()
     try:
-        compiler = find_compiler(AUTO, profile, None, missing)
+        compiler = find_compiler(AUTO, recipe, None, missing)
         missing += missing_headers(compiler.cc)
         if missing:
             raise missing_error(missing)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from pgdyno.app.acceleration.build_advice import builds_to_choose, source_of
-from pgdyno.app.building.build import BuildRequest, build
+from pgdyno.app.building.build import build
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.model.errors import InterruptedByUserError
-from pgdyno.model.plans.build import AUTO
 from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.recipe import AUTO
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgdyno.experiments.machines.confounding import Build, build_differences, is_confounded, parse_build
 from pgdyno.model.facts import Unknown
+from pgdyno.model.plans.recipe import patches_in
 from pgdyno.server.process.account import Account
 from pgdyno.server.process.installation import Installation
 
@@ -27,6 +28,15 @@ def build_note(one: Installation, other: Installation, account: Account, *, is_a
     if is_confounded(differences):
         return f"{mark}: {pair} differ in more than their version: {listed}"
     return f"{pair} were built alike" + (f"; {listed}" if listed else "")
+
+
+def patch_note(installation: Installation, account: Account) -> str | None:
+    """Return a sentence on a server from patched sources, by its own word; None for all others."""
+    found = installation.build_configuration(account).value
+    patches = () if isinstance(found, Unknown) else patches_in(found)
+    if not patches:
+        return None
+    return f"PATCHED: {installation.title} is not PostgreSQL as it was released: {', '.join(patches)}"
 
 
 def _build(installation: Installation, account: Account) -> Build | Unknown:

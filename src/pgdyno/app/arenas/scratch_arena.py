@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.build_note import build_note
+from pgdyno.app.arenas.build_note import build_note, patch_note
 from pgdyno.app.arenas.datasets import DataSets
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.loop_library import LoopLibraries
@@ -82,13 +82,15 @@ class ScratchArena:
         return self.installation if variant.server is None else self.servers[variant.server]
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Describe the variants' builds and their differences besides the version."""
-        if all(variant.server is None for variant in variants):
-            return ()
-        named = "; ".join(f"{v.name} is {self.installation_of(v).title}" for v in variants)
+        """Describe the variants' builds: patches, and differences besides the version."""
         first, *others = dict.fromkeys(self.installation_of(variant) for variant in variants)
         account, accepts = self.workspace.account, self.accepts_builds
-        return (named, *(build_note(first, other, account, is_accepted=accepts) for other in others))
+        patched = tuple(filter(None, (patch_note(one, account) for one in (first, *others))))
+        if all(variant.server is None for variant in variants):
+            return patched
+        named = "; ".join(f"{v.name} is {self.installation_of(v).title}" for v in variants)
+        notes = (build_note(first, other, account, is_accepted=accepts) for other in others)
+        return (*patched, named, *notes)
 
     def memory_note(self, limit_bytes: int) -> str:
         """Say how servers' memory is limited. Raises: PrivilegeError if it cannot be."""

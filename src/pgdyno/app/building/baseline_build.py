@@ -9,12 +9,12 @@ import platform
 from collections.abc import Sequence
 
 from pgdyno.app.building.built_servers import built_servers
-from pgdyno.model.plans.build import PLAIN
+from pgdyno.model.plans.recipe import PLAIN
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
-from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS, LIBURING, STRICT
+from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS, LIBURING, STRICT
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
 """Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""
@@ -48,5 +48,5 @@ def _features(options: Sequence[str]) -> set[str]:
 def is_plain(manifest: Manifest) -> bool:
     """Whether a server was built with everyday flags, for every CPU of the architecture."""
     if manifest.optimised is not None:
-        return manifest.optimised.profile == PLAIN and manifest.optimised.target is None
+        return manifest.optimised.recipe == PLAIN and manifest.optimised.target is None
     return manifest.flags == DEFAULT_CFLAGS and platform.machine() in _CONTRACTS_NOTHING

@@ -24,10 +24,10 @@ from pgdyno.server.process.installation import installation_at
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.compiling.publishing import hidden, publish, put_beside
 from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
-from pgdyno.toolchain.host.prerequisites import compiler_version, find_recipe
+from pgdyno.toolchain.host.prerequisites import compiler_version, find_options
 from pgdyno.toolchain.product.manifest import FILE, Manifest, dump_manifest, read_manifest
 from pgdyno.toolchain.source.source_package import UNPACKED, SourcePackage, unpack
-from pgdyno.toolchain.spec.recipe import Recipe
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions
 
 _NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
 _KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes
@@ -46,7 +46,7 @@ class InstallRequest:
 class InstallParts:
     """Functions that reach the host or the network, in the order of their calls; tests give their own."""
 
-    find_recipe: Callable[..., Recipe] = find_recipe
+    find_options: Callable[..., ConfigureOptions] = find_options
     fetch_packages: Callable[[Workspace, Sequence[int], Progress], dict[int, SourcePackage]] = fetch_packages
     unpack: Callable[[SourcePackage, Path, Path], None] = unpack
     compiler_version: Callable[[str], str] = compiler_version
@@ -65,10 +65,10 @@ def install_from_source(
     small; LockHeldError while another pgdyno measures here.
     """
     place = workspace()
-    recipe = parts.find_recipe(request.majors, request.cflags, wants_liburing=request.wants_liburing)
-    for sentence in recipe.left_out:
+    options = parts.find_options(request.majors, request.cflags, wants_liburing=request.wants_liburing)
+    for sentence in options.left_out:
         progress.step(sentence)
-    present = {major: found for major in request.majors if (found := _present(place, major, recipe))}
+    present = {major: found for major in request.majors if (found := _present(place, major, options))}
     for manifest in present.values():
         progress.step(f"{manifest.name} is installed already: PostgreSQL {manifest.server_version}")
     missing = [major for major in request.majors if major not in present]
@@ -79,7 +79,8 @@ def install_from_source(
             "remove something, or set PGDYNO_HOME to a directory on a larger disk",
         )
         packages = parts.fetch_packages(place, missing, progress)
-        present |= _Installing(place, recipe, progress, parts, TimeLeft(progress), len(missing)).all(packages)
+        installing = _Installing(place, options, progress, parts, TimeLeft(progress), len(missing))
+        present |= installing.all(packages)
     return [present[major] for major in request.majors]
 
 
@@ -87,7 +88,7 @@ def _name(major: int) -> str:
     return f"source-{major}"
 
 
-def _present(place: Workspace, major: int, recipe: Recipe) -> Manifest | None:
+def _present(place: Workspace, major: int, options: ConfigureOptions) -> Manifest | None:
     """Return the manifest of a version that is there. Raises: InstallationError if it is another build."""
     prefix = place.servers() / _name(major)
     if not prefix.exists():
@@ -95,12 +96,11 @@ def _present(place: Workspace, major: int, recipe: Recipe) -> Manifest | None:
     found = read_manifest(prefix).value
     if isinstance(found, Unknown):
         detail = f"its manifest: {found.reason}"
-    elif found.configure == recipe.options(major):
+    elif found.configure == options.arguments(major):
         return found
     else:
-        detail = (
-            f"it has {' '.join(found.configure)}\n         now requested: {' '.join(recipe.options(major))}"
-        )
+        requested = " ".join(options.arguments(major))
+        detail = f"it has {' '.join(found.configure)}\n         now requested: {requested}"
     raise InstallationError(
         f"{_name(major)} is installed already, and was built in another way",
         detail=detail,
@@ -113,7 +113,7 @@ class _Installing:
     """Builds one version after the other and says how long the rest will take."""
 
     place: Workspace
-    recipe: Recipe
+    options: ConfigureOptions
     progress: Progress
     parts: InstallParts
     time_left: TimeLeft
@@ -138,7 +138,7 @@ class _Installing:
         self.parts.unpack(package, downloads(self.place), at.source)
         at.give(at.source)
         log = self.place.builds() / f"{at.prefix.name}.log"
-        build = SourceBuild(major, at.source, self.recipe, at.prefix, log, run_as)
+        build = SourceBuild(major, at.source, self.options, at.prefix, log, run_as)
         try:
             built = build.run(at.empty("built"), self._report)
             placed = put_beside(at.prefix, built.staged, run_as)
@@ -162,11 +162,11 @@ class _Installing:
             tarball=package.tarball.name,
             tarball_sha256=package.tarball.sha256,
             unpacked=UNPACKED,
-            compiler=self.parts.compiler_version(self.recipe.compiler),
-            configure=self.recipe.options(major),
+            compiler=self.parts.compiler_version(self.options.compiler),
+            configure=self.options.arguments(major),
             cflags=built.cflags,
-            extensions=self.recipe.extensions,
-            notes=self.recipe.notes(major),
+            extensions=self.options.extensions,
+            notes=self.options.notes(major),
             build_s=round(built.build_s, 1),
             installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         )

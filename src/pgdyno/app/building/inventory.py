@@ -35,7 +35,7 @@ class ListedBuild:
 class Difference:
     """One thing in which two builds differ; a value of None is not there."""
 
-    what: str  # optimised.profile
+    what: str  # optimised.recipe
     first: object
     second: object
 

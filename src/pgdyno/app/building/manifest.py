@@ -13,14 +13,22 @@ from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.fetch import Fetched
 from pgdyno.host.processes.atomics import read_atomics
 from pgdyno.model.facts import Unknown
-from pgdyno.model.plans.build import TRAINING_S
+from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.toolchain.compiling.build_log import used_flags
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.compiling.publishing import hidden
 from pgdyno.toolchain.compiling.source_build import ask, text_bytes
 from pgdyno.toolchain.optimise import bolt
 from pgdyno.toolchain.optimise.counts import reached
-from pgdyno.toolchain.product.manifest import Manifest, Optimised, Rearranged, Trained, Verified
+from pgdyno.toolchain.product.manifest import (
+    AppliedPatch,
+    Manifest,
+    Optimised,
+    Patched,
+    Rearranged,
+    Trained,
+    Verified,
+)
 from pgdyno.toolchain.spec.instructions import instructions
 
 
@@ -55,7 +63,7 @@ def describe(
         configure=plan.options,
         cflags=ask(placed / "bin/pg_config", "--cflags", at.account.command),
         extensions=(*modules, *(tree.name for tree in plan.extensions.trees)),
-        notes=(*plan.recipe.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
+        notes=(*plan.configure.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
         build_s=round(build_s, 1),
         installed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         optimised=_optimised(plan, fetched, at, placed),
@@ -77,23 +85,33 @@ def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
 
 
 def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Path) -> Optimised:
-    profile = plan.profile
+    recipe = plan.recipe
     with at.log.open(errors="replace") as lines:
         used = used_flags(lines, plan.compiler.cc)
     return Optimised(
         source=fetched.asked,
-        profile=profile.name,
+        recipe=recipe.name,
         target=plan.target,
         common_flags=used.common,
         other_flags=used.some,
         linking_flags=used.linking,
         objects=used.objects,
-        training=tuple(Trained(name, TRAINING_S) for name in plan.training) if profile.is_trained else (),
-        reached=reached(plan.compiler, at.counts, at.account.command) if profile.is_counted else "",
+        training=tuple(Trained(name, TRAINING_S) for name in plan.training) if recipe.is_trained else (),
+        reached=reached(plan.compiler, at.counts, at.account.command) if recipe.is_counted else "",
         text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
         rearranged=_rearranged(plan, at),
         instructions=_instructions(plan),
         atomics=_atomics(placed / "bin/postgres") if plan.machine == "aarch64" else "",
+        patched=_patched(plan, placed) if plan.patches else None,
+    )
+
+
+def _patched(plan: BuildPlan, placed: Path) -> Patched:
+    extensions = (path.stem for path in (placed / "share").rglob("extension/*.control"))
+    libraries = (path.stem for path in (placed / "lib").rglob("*.so"))
+    return Patched(
+        tuple(AppliedPatch(patch.name, patch.sha256) for patch in plan.patches),
+        tuple(sorted({*extensions, *libraries})),
     )
 
 

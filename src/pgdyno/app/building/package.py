@@ -15,7 +15,7 @@ from pathlib import Path
 from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.plans.build import PLAIN
+from pgdyno.model.plans.recipe import PLAIN
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.store.files import write_whole
@@ -60,7 +60,7 @@ def _verified_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
         raise RefusedError(
             f"{name} is not packaged",
             detail="pgdyno server install has made it: it is not verified, and works only where it is",
-            hint=f"pgdyno build --source debian:{found[1]} --profile {PLAIN} makes a plain one that can be",
+            hint=f"pgdyno build --source debian:{found[1]} --recipe {PLAIN} makes a plain one that can be",
         )
     if (
         "/" not in name

@@ -19,7 +19,7 @@ from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.plans.build import TRAINING_S
+from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.processes import running_from
@@ -29,6 +29,7 @@ from pgdyno.toolchain.compiling.publishing import publish, put_beside
 from pgdyno.toolchain.compiling.regression import with_tests
 from pgdyno.toolchain.optimise import bolt, huge_text
 from pgdyno.toolchain.optimise.counts import gather
+from pgdyno.toolchain.patching.patched_tree import apply_patches
 from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 from pgdyno.toolchain.run.making import Making
 from pgdyno.toolchain.run.programs import output_of
@@ -74,15 +75,22 @@ class Building:
         """How long all of it is expected to take."""
         return self._stages.expected_s
 
-    def run(self) -> Manifest:
-        """Run the stages that are not done yet, and return the installed build's manifest.
+    def begin(self) -> None:
+        """Run the first stage, unless it is done: unpack the source, and apply patches to it.
 
-        Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
+        Raises: UsageError for patches and modules of contrib that it does not allow; StorageError.
         """
         self._at.forget_others()
         self._at.root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
             self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
+        replace(self._stages, stages=self._stages.stages[:1]).run(self._begin, lambda _: None)
+
+    def run(self) -> Manifest:
+        """Run the stages that are not done yet, and return the installed build's manifest.
+
+        Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
+        """
         total_s = self.expected_s + self.following_s
         time_left = TimeLeft(self.progress, self._stages.share_done() * self.expected_s / total_s)
         self._stages.run(self._begin, share_of_all(time_left.tell, 0.0, self.expected_s, total_s))
@@ -99,7 +107,7 @@ class Building:
         training_s = 60 + TRAINING_S * len(self.plan.training)
         yield Stage("unpack", 5, self._alone(self._unpack))
         yield Stage("configure", 30, self._alone(self._configure))
-        if self.plan.profile.is_counted:
+        if self.plan.recipe.is_counted:
             yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
             yield Stage("train", training_s, self._train)
         yield Stage("compile", 340, self._alone(self._compile))
@@ -136,6 +144,7 @@ class Building:
         shutil.rmtree(self._at.source, ignore_errors=True)
         self.fetched.unpack(self._at.source)
         try:
+            apply_patches(self.plan.patches, self._at.source, self.plan.version)
             require_modules(self.plan.extensions.modules, self._at.source, self.plan.version)
         except UsageError:
             shutil.rmtree(self._at.root)  # nobody will ask for the same again
@@ -161,12 +170,12 @@ class Building:
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
         self._at.log.unlink()  # of the program that is not installed
-        if self.plan.profile.is_counted:
+        if self.plan.recipe.is_counted:
             gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
-        if self.plan.profile.is_on_huge_pages:
+        if self.plan.recipe.is_on_huge_pages:
             self._compile_object()
         variables = self._final
-        if self.plan.profile.is_linked_whole:  # which takes about as long as to compile
+        if self.plan.recipe.is_linked_whole:  # which takes about as long as to compile
             watch = share_of_all(watch, 0.0, 1.0, 2.0)
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("built"), variables)
@@ -222,7 +231,7 @@ class Building:
             making=self._making,
             variables=self._final,
             extensions=with_tests(self._making, self._modules),
-            is_on_huge_pages=self.plan.profile.is_on_huge_pages,
+            is_on_huge_pages=self.plan.recipe.is_on_huge_pages,
         )
         verified = self.parts.verify(subject, self.place, self.progress, watch)
         build_s = sum(self._stages.seconds().values())
@@ -239,7 +248,7 @@ class Building:
     @cached_property
     def _modules(self) -> tuple[str, ...]:
         """The contrib modules, once the tree is configured; those that every build has are the last."""
-        return chosen_modules(self._making, self.plan.extensions.modules, self.plan.recipe.extensions)
+        return chosen_modules(self._making, self.plan.extensions.modules, self.plan.configure.extensions)
 
     @property
     def _directories(self) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.model.document import to_document
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import DataSet, Workload
-from pgdyno.model.plans.build import TRAINING_S
+from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation

@@ -17,7 +17,7 @@ from pgdyno.journal.session.server_files import ServerFiles
 from pgdyno.journal.session.session import Session
 from pgdyno.journal.session.target import bound_to
 from pgdyno.model.errors import PrivilegeError, RefusedError, ServerStartError
-from pgdyno.model.servers.interchange import Demands, Offers, changed, lacking, unfit_version
+from pgdyno.model.servers.interchange import Demands, Offers, changed, foreign, lacking, unfit_version
 from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.connection.login_rules import login_rules
@@ -53,6 +53,7 @@ class InterchangeCheck:
         if why := unfit_version(server.version, server.major, target.version, target.major):
             raise RefusedError(f"{target.name} cannot run this server", detail=why)
         demands = read_demands(session.connection, self._databases_of(session), server)
+        _require_no_foreign(target, demands, has_paths=bool(paths_of(server)))
         offers = self._offers(target, server, demands)
         if missing := lacking(demands, offers):
             raise _cannot_run(target, "; ".join(missing))
@@ -111,6 +112,19 @@ def _require_cpu(target: Installation) -> None:
             f"{target.name} has instructions that this CPU does not know",
             detail=", ".join(missing),
             hint="build it on a machine like this one, or with --portable",
+        )
+
+
+def _require_no_foreign(target: Installation, demands: Demands, *, has_paths: bool) -> None:
+    """Refuse patched programs for a server that uses libraries compiled from other sources than theirs."""
+    manifest = read_manifest(target.bin_directory.parent).value
+    if not isinstance(manifest, Manifest) or manifest.patched is None:
+        return
+    if found := foreign(demands, manifest.patched.own, has_paths=has_paths):
+        raise RefusedError(
+            f"{target.name} is a patched PostgreSQL, and the server uses libraries of others",
+            detail=f"not built from the same sources: {', '.join(found)}",
+            hint="pgdyno build --extensions builds them with it; or switch to a build without patches",
         )
 
 

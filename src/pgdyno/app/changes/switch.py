@@ -22,9 +22,9 @@ from pgdyno.journal.session.session import reading_session
 from pgdyno.journal.writers.program import program_writers, running_programs
 from pgdyno.levers.compiler.optimised_build import LEVER
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.plans.build import UNHARDENED
 from pgdyno.model.plans.journal import ApplyResult
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK, Change, Effect, Plan, PlanLine
+from pgdyno.model.plans.recipe import UNHARDENED
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers import pg_ctl_conf
 from pgdyno.model.servers.server import Server
@@ -41,12 +41,16 @@ _UNQUOTED = re.compile(r"[^\s'\"\\]+")
 
 @dataclass(frozen=True)
 class SwitchRequest:
-    """``to``: a server's name or a prefix. ``link``: the link it starts through; None: pg_ctl.conf."""
+    """``to``: a server's name or a prefix. ``link``: the link it starts through; None: pg_ctl.conf.
+
+    ``accepts_patches``: whether ``to`` may be a build from sources that pgdyno has patched.
+    """
 
     to: str
     link: Path | None = None
     allow_restart: bool = False
     is_dry_run: bool = False
+    accepts_patches: bool = False
 
 
 def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> ApplyResult:
@@ -55,7 +59,7 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
     Raises: UsageError; RefusedError if they cannot run it as it is; whatever apply raises.
     """
     target = find_installation(request.to, workspace())
-    _require_trusted(request, target)
+    patches = _require_trusted(request, target)
     with reading_session(access.connect) as session:
         check_unfinished(
             read_journal(access.journal_directory), session.target, access.revert_command
@@ -77,14 +81,17 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
     if apply_request.plan.lines and not request.is_dry_run:
         progress.step("changing its programs, and restarting it")
     result = (preview_apply if request.is_dry_run else apply_plan)(access, apply_request)
-    return replace(result, notes=(*result.notes, *notes, _UPDATES))
+    return replace(result, notes=(*result.notes, *patches, *notes, _UPDATES))
 
 
-def _require_trusted(request: SwitchRequest, target: Installation) -> None:
-    """Refuse a build that has failed, and one without hardening unless that very one is named."""
+def _require_trusted(request: SwitchRequest, target: Installation) -> tuple[str, ...]:
+    """Refuse a build that has failed, one without hardening unless that very one is named, and patches.
+
+    Return a sentence on patches that are accepted.
+    """
     manifest = read_manifest(target.bin_directory.parent).value
     if not isinstance(manifest, Manifest) or manifest.optimised is None:
-        return
+        return ()
     if manifest.verified is None:
         raise RefusedError(
             f"{manifest.name} is not verified",
@@ -97,12 +104,21 @@ def _require_trusted(request: SwitchRequest, target: Installation) -> None:
             detail="it was never tested on a real CPU of its kind",
             hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
         )
-    if request.to == NEWEST and UNHARDENED in manifest.optimised.profile.split("+"):
+    if request.to == NEWEST and UNHARDENED in manifest.optimised.recipe.split("+"):
         raise RefusedError(
             f"the newest build, {manifest.name}, is not hardened",
-            detail=f"its profile is {manifest.optimised.profile}",
+            detail=f"its recipe is {manifest.optimised.recipe}",
             hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
         )
+    if manifest.patched is None:
+        return ()
+    if not request.accepts_patches:
+        raise RefusedError(
+            f"{manifest.name} is a patched PostgreSQL",
+            detail=f"patches of pgdyno's to its source: {manifest.patched.names}",
+            hint="--patched takes it nevertheless; pgdyno build list shows the others",
+        )
+    return (f"{manifest.name} is a patched PostgreSQL: {manifest.patched.names}",)
 
 
 def _change(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pgdyno.app.building.built_servers import optimised_builds
 from pgdyno.model.hosts.machine import is_foreign
-from pgdyno.model.plans.build import UNHARDENED
 from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.recipe import PATCHED, UNHARDENED
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
 
@@ -31,7 +31,7 @@ def _known(manifest: Manifest) -> KnownBuild | None:
         return None
     if not manifest.verified.reference:  # it is what others are held against
         return None
-    if UNHARDENED in manifest.optimised.profile.split("+"):  # which is for whoever names it
+    if {UNHARDENED, PATCHED} & {*manifest.optimised.recipe.split("+")}:  # which are for whoever names them
         return None
     if not _RELEASE.fullmatch(manifest.server_version):  # whose data no other version may be able to read
         return None
@@ -39,7 +39,7 @@ def _known(manifest: Manifest) -> KnownBuild | None:
         name=manifest.name,
         version=manifest.server_version,
         compiler=manifest.compiler,
-        profile=manifest.optimised.profile,
+        recipe=manifest.optimised.recipe,
         training=tuple(one.workload for one in manifest.optimised.training),
         tests=sum(suite.tests for suite in manifest.verified.suites),
     )

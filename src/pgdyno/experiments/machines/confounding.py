@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pgdyno.model.errors import ServerError
+from pgdyno.model.plans.recipe import patches_in
 
 _VERSION = re.compile(r"PostgreSQL ((\d+)\S*)(?: \((.*)\))?")
 _COMPILED_BY = re.compile(r"compiled by (.*), \d+-bit")
@@ -246,9 +247,11 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _options(words: Iterable[str]) -> dict[str, str]:
-    """Return configure's options without variables; pg_config shows their effect."""
+    """Return configure's options without variables, whose effect pg_config shows, but with patches."""
     options: dict[str, str] = {}
     for word in words:
+        if patches := patches_in(word):
+            options["patches"] = ", ".join(patches)
         if not word.startswith("--"):
             continue
         name, is_set, value = word.removeprefix("--").partition("=")

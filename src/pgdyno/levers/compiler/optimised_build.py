@@ -95,7 +95,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
                 effect=Effect.RESTART,
             ),
             layer=LEVER.layer,
-            reason=f"PostgreSQL {chosen.version}, compiled by {chosen.compiler} with {chosen.profile}, "
+            reason=f"PostgreSQL {chosen.version}, compiled by {chosen.compiler} with {chosen.recipe}, "
             f"trained on {', '.join(chosen.training) or 'nothing'}; all {chosen.tests} of PostgreSQL's own "
             "tests have passed",
             evidence="docs/guides/build.md",

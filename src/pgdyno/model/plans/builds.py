@@ -16,7 +16,7 @@ class KnownBuild:
     name: str  # built-0123456789ab
     version: str  # 18.6; of releases only
     compiler: str
-    profile: str  # lto+pgo+bolt
+    recipe: str  # lto+pgo+bolt
     training: tuple[str, ...]
     tests: int  # of PostgreSQL's own, all passed
 
@@ -27,8 +27,8 @@ class KnownBuild:
 
     @property
     def strength(self) -> int:
-        """The rank of its profile among builds of the same program."""
-        return sum(_WORTH.get(part, 0) for part in self.profile.split("+"))
+        """The rank of its recipe among builds of the same program."""
+        return sum(_WORTH.get(part, 0) for part in self.recipe.split("+"))
 
     @property
     def release(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ are read by other programs, which have to find the same catalogs, page sizes, li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 _KEYTAB = "krb_server_keyfile"
@@ -18,6 +18,7 @@ _SEEN_OTHERWISE = frozenset(
     | {"gssapi", "ldap", "pam", "bsd-auth", "pgport"}
 )
 """Options of configure whose loss is seen by what the server uses of them."""
+_LIBRARY_DIRECTORY = "$libdir/"  # of the programs themselves
 _TELL_NOTHING = frozenset({"extra-version", "includes", "libraries", "krb-srvnam", "template"})
 
 
@@ -74,6 +75,21 @@ def changed(demands: Demands, offers: Offers) -> tuple[str, ...]:
         if name not in _REACHED_BY:
             notes.append(f"{name} is not set anywhere, and changes from {was} to {becomes}")
     return tuple(notes)
+
+
+def foreign(demands: Demands, own: Collection[str], *, has_paths: bool) -> tuple[str, ...]:
+    """Return the extensions and libraries of a server that are not among a build's ``own``.
+
+    With paths for libraries of the server's own, a name without ``$libdir/`` may lead anywhere.
+    """
+    extensions = {name for name, _ in demands.extensions} - {*own}
+    libraries = {one for one in demands.libraries if not _is_own(one, own, has_paths=has_paths)}
+    return (*sorted(extensions), *sorted(libraries))
+
+
+def _is_own(library: str, own: Collection[str], *, has_paths: bool) -> bool:
+    name = library.removeprefix(_LIBRARY_DIRECTORY)
+    return name.removesuffix(".so") in own and (name != library or not has_paths)
 
 
 def unfit_version(running: str, running_major: int, offered: str, offered_major: int) -> str | None:

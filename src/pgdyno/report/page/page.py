@@ -41,7 +41,7 @@ from pgdyno.report.plain.parts import parts_table
 from pgdyno.report.steps.steps import StepView, overview, step_views
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import metrics_of
-from pgdyno.report.text.words import SIGNS, answers, emulation_warning
+from pgdyno.report.text.words import SIGNS, answers, emulation_warning, patch_warnings
 from pgdyno.report.tpch.tpch import tpch_view
 from pgdyno.report.workloads.likeness_text import likeness_sentences, likeness_table
 
@@ -49,6 +49,7 @@ _PAGE = "page.html.j2"
 # Notes that say one of these must not be overlooked.
 _LOUD = (
     "not durable",
+    "patched:",
     "too noisy",
     "machine disturbed",
     "none is left out",
@@ -138,6 +139,7 @@ def _notes(experiment: Experiment) -> dict[str, object]:
         "loud_notes": [
             *warnings(experiment),
             *filter(None, [emulation_warning(experiment)]),
+            *(one for one in patch_warnings(experiment) if one not in experiment.notes),
             *(
                 note
                 for note in loud

@@ -26,7 +26,14 @@ from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps.rqps_text import step_tables
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import typical
-from pgdyno.report.text.words import answers, effect_text, emulation_warning, metric_of, symbol
+from pgdyno.report.text.words import (
+    answers,
+    effect_text,
+    emulation_warning,
+    metric_of,
+    patch_warnings,
+    symbol,
+)
 from pgdyno.report.tpch.tpch_text import tpch_tables
 from pgdyno.report.workloads.likeness_text import likeness_sentences
 
@@ -101,6 +108,7 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
     yield from warnings(experiment)
     if (warning := emulation_warning(experiment)) is not None:
         yield warning
+    yield from patch_warnings(experiment)
     if not experiment.is_complete:
         yield "INTERRUPTED: the experiment did not run to its planned end"
 

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from pgdyno.experiments.machines.recorded_facts import fact_at
 from pgdyno.experiments.verdicts.analysis import is_comparable
 from pgdyno.experiments.verdicts.scaling import CurveKnee, knees
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
 from pgdyno.model.experiments.verdict import Decision, Verdict
+from pgdyno.model.plans.recipe import patches_in
 from pgdyno.report.text.names import step_names, tpch_runs
 
 _DIRECTIONS = {
@@ -26,6 +28,7 @@ _DIRECTIONS = {
 }
 """How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
 
+_PATCHED = "PATCHED:"  # as the notes of an experiment have it
 SINGULARS = {"rows": "row", "queries": "query", "operations": "operation", "executions": "execution"}
 """What is counted, by the word for many of them; "operations" is said of different ones together."""
 
@@ -54,6 +57,15 @@ def emulation_warning(experiment: Experiment) -> str | None:
         f"EMULATED: the server was built for {experiment.emulated_machine} and ran emulated. Its results "
         "are shown; its speed is not known"
     )
+
+
+def patch_warnings(experiment: Experiment) -> list[str]:
+    """Return the notes on patched servers, or else a warning by the baseline server's own word."""
+    noted = [note for note in experiment.notes if note.startswith(_PATCHED)]
+    patches = ", ".join(patches_in(str(fact_at(experiment.server, "capabilities.build_flags"))))
+    if noted or not patches:
+        return noted
+    return [f"{_PATCHED} the server is not PostgreSQL as it was released: {patches}"]
 
 
 SIGNS = tuple(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import ServerError, UsageError
-from pgdyno.model.plans.build import PACKAGED
+from pgdyno.model.plans.recipe import PACKAGED
 from pgdyno.server.process.installation import (
     EMBEDDED,
     Installation,

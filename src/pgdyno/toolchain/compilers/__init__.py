@@ -1,1 +1,1 @@
-"""Compilers: which flags and programs a profile takes with each. One file adds one."""
+"""Compilers: which flags and programs a recipe takes with each. One file adds one."""

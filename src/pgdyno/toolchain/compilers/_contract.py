@@ -1,4 +1,4 @@
-"""The contract of compilers: flags and variables by part of a profile. Everything here is pure."""
+"""The contract of compilers: flags and variables by part of a recipe. Everything here is pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.model.plans.build import Profile
+from pgdyno.model.plans.recipe import Recipe
 
 
 @dataclass(frozen=True)
 class Coverage:
     """How to see that training has reached enough: ``argv`` prints a line for each unit that was reached.
 
-    ``least`` of them have to be: with fewer the profile is of something else than a server under load.
+    ``least`` of them have to be: with fewer the counts are of something else than a server under load.
     """
 
     argv: tuple[str, ...]
@@ -45,8 +45,8 @@ class Compiler(Protocol):
         """The flags that choose the linker."""
         ...
 
-    def needs(self, profile: Profile) -> Mapping[str, str]:
-        """Return the programs besides the compiler itself that a profile takes, and their packages."""
+    def needs(self, recipe: Recipe) -> Mapping[str, str]:
+        """Return the programs besides the compiler itself that a recipe takes, and their packages."""
         ...
 
     @property
@@ -82,6 +82,6 @@ class Compiler(Protocol):
         """Return the flags for optimising at link time."""
         ...
 
-    def make_variables(self, profile: Profile) -> Mapping[str, str]:
+    def make_variables(self, recipe: Recipe) -> Mapping[str, str]:
         """Return variables for make: the archiver and its like that understand the compiler's objects."""
         ...

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.plans.build import Profile
+from pgdyno.model.plans.recipe import Recipe
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.spec.foreign import Foreign
 
@@ -61,15 +61,15 @@ class Clang:
         """Link with lld, which reads LLVM's objects and is as fast on all others."""
         return ("-fuse-ld=lld",)
 
-    def needs(self, profile: Profile) -> Mapping[str, str]:
-        """Return the linker, the archiver and the profile merger, as far as the profile needs them."""
+    def needs(self, recipe: Recipe) -> Mapping[str, str]:
+        """Return the linker, the archiver and the profile merger, as far as the recipe needs them."""
         llvm = f"llvm{self.suffix}"
         needed = {f"ld.lld{self.suffix}": f"lld{self.suffix}"}
-        if self._has_own_archiver(profile):
+        if self._has_own_archiver(recipe):
             needed |= {f"llvm-{name}{self.suffix}": llvm for name in ("ar", "ranlib", "nm")}
         if self.foreign is not None:
             needed[f"{self.foreign.triplet}-gcc"] = f"gcc-{self.foreign.triplet}"
-        if profile.is_counted:
+        if recipe.is_counted:
             needed[self.profdata] = llvm
         return needed
 
@@ -112,12 +112,12 @@ class Clang:
         """Take ThinLTO: as good as the full one for programs of this size, and parallel."""
         return ("-flto=thin",)
 
-    def make_variables(self, profile: Profile) -> Mapping[str, str]:
+    def make_variables(self, recipe: Recipe) -> Mapping[str, str]:
         """Name the tools that read LLVM's objects."""
-        if not self._has_own_archiver(profile):
+        if not self._has_own_archiver(recipe):
             return {}
         return {name.upper(): f"llvm-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}
 
-    def _has_own_archiver(self, profile: Profile) -> bool:
+    def _has_own_archiver(self, recipe: Recipe) -> bool:
         """Whether the system's does not read its objects: LLVM's own, and those of another machine."""
-        return profile.is_linked_whole or self.foreign is not None
+        return recipe.is_linked_whole or self.foreign is not None

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.plans.build import Profile
+from pgdyno.model.plans.recipe import Recipe
 from pgdyno.toolchain.compilers._contract import Coverage
 from pgdyno.toolchain.spec.foreign import Foreign
 
@@ -46,9 +46,9 @@ class Gcc:
         """Link with the system's linker."""
         return ()
 
-    def needs(self, profile: Profile) -> Mapping[str, str]:
+    def needs(self, recipe: Recipe) -> Mapping[str, str]:
         """Return nothing besides: binutils and gcov come with it."""
-        names = ("ar", "ranlib", "nm") if profile.is_linked_whole else ()
+        names = ("ar", "ranlib", "nm") if recipe.is_linked_whole else ()
         return {self._named(f"gcc-{name}"): self.package for name in names}
 
     @property
@@ -98,9 +98,9 @@ class Gcc:
         """Use as many jobs as there are CPUs; static libraries stay readable for other linkers."""
         return ("-flto=auto", "-ffat-lto-objects")
 
-    def make_variables(self, profile: Profile) -> Mapping[str, str]:
+    def make_variables(self, recipe: Recipe) -> Mapping[str, str]:
         """Name the tools that read gcc's objects."""
-        if not profile.is_linked_whole:
+        if not recipe.is_linked_whole:
             return {}
         return {name.upper(): self._named(f"gcc-{name}") for name in ("ar", "ranlib", "nm")}
 

@@ -1,6 +1,6 @@
 """The complete specification of a build: its name, and every flag of its programs, follow from it.
 
-The distribution's hardening is kept unless the profile is ``unhardened``: a position-independent program, a
+The distribution's hardening is kept unless the recipe is ``unhardened``: a position-independent program, a
 protected stack, checked libc calls. Relocations are always read-only once they are made. Products are never
 contracted with sums, whatever the target: results stay the same to the last bit.
 """
@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pgdyno.model.plans.build import PLAIN, Profile, target_flag
+from pgdyno.model.plans.recipe import PATCHES_VARIABLE, PLAIN, Recipe, target_flag
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.optimise import bolt, huge_text
+from pgdyno.toolchain.patching.catalogue import Patch
 from pgdyno.toolchain.source.extensions import Extensions
 from pgdyno.toolchain.source.source import major_of
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions
 from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import Recipe
 
 NAME = "built"  # the newest one; each is called built-<id>
 _FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew
@@ -54,17 +55,18 @@ class BuildPlan:
 
     source_sha256: str
     version: str
-    profile: Profile
+    recipe: Recipe
     compiler: Compiler
     compiler_version: str
     target: str | None
     machine: str  # x86_64
-    recipe: Recipe  # the libraries
+    configure: ConfigureOptions  # the libraries
     training: tuple[str, ...]
-    bolt: bolt.Bolt | None = None  # where the profile takes it
-    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of the recipe
+    bolt: bolt.Bolt | None = None  # where the recipe takes it
+    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of every build
     foreign: Foreign | None = None  # the machine, if it is another one than this
     wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
+    patches: tuple[Patch, ...] = ()  # in the order in which they are applied
 
     @property
     def major(self) -> int:
@@ -74,7 +76,7 @@ class BuildPlan:
     @property
     def is_plain(self) -> bool:
         """Whether this is the baseline that optimised builds of the same source are verified against."""
-        return self.profile.name == PLAIN and self.target is None
+        return self.recipe.name == PLAIN and self.target is None
 
     @property
     def name(self) -> str:
@@ -82,13 +84,14 @@ class BuildPlan:
         document = {
             "format": _FORMAT,
             "source": self.source_sha256,
-            "profile": self.profile.name,
+            "profile": self.recipe.name,  # called so when the first builds got their names
             "compiler": self.compiler_version,
             "options": self.options,
-            "training": self.training if self.profile.is_trained else (),
+            "training": self.training if self.recipe.is_trained else (),
             "bolt": self.bolt.version if self.bolt else "",
             **({"extensions": self.extensions.identity} if self.extensions.identity else {}),
-            **({"huge_text": huge_text.identity()} if self.profile.is_on_huge_pages else {}),
+            **({"huge_text": huge_text.identity()} if self.recipe.is_on_huge_pages else {}),
+            **({"patches": [[one.name, one.sha256] for one in self.patches]} if self.patches else {}),
         }
         digest = hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
         return f"{NAME}-{digest[:_ID_LENGTH]}"
@@ -97,19 +100,21 @@ class BuildPlan:
     def options(self) -> tuple[str, ...]:
         """The arguments of configure, without the prefix."""
         hardening = self._hardening
-        cflags = [self.profile.optimisation, *_SAME_RESULTS, *hardening.compiling]
+        cflags = [self.recipe.optimisation, *_SAME_RESULTS, *hardening.compiling]
         if self.bolt is not None:
             cflags += self.compiler.movable()
         if self.target is not None:
             cflags.append(target_flag(self.target, self.machine))
         else:
             cflags += _OF_ANY_CPU.get(self.machine, ())
+        configure = replace(self.configure, compiler=self.compiler.cc, cflags=" ".join(cflags))
         return (
-            *replace(self.recipe, compiler=self.compiler.cc, cflags=" ".join(cflags)).options(self.major),
+            *configure.arguments(self.major),
             *(() if self.foreign is None else self.foreign.options),
             *hardening.preprocessing,
             f"LDFLAGS={' '.join((*_LINKED, *self.compiler.linker))}",
             f"LDFLAGS_EX={' '.join(self._linking)}",
+            *((f"{PATCHES_VARIABLE}={','.join(one.name for one in self.patches)}",) if self.patches else ()),
         )
 
     def counting(self, counts: Path) -> Mapping[str, str]:
@@ -122,13 +127,13 @@ class BuildPlan:
         """Return make's variables for the installed program; ``objects`` are linked into it."""
         flags = [
             *self._hardening.making,
-            *(self.compiler.counted(counts) if self.profile.is_counted else ()),
-            *(self.compiler.linked_whole() if self.profile.is_linked_whole else ()),
+            *(self.compiler.counted(counts) if self.recipe.is_counted else ()),
+            *(self.compiler.linked_whole() if self.recipe.is_linked_whole else ()),
         ]
-        profile = {"PROFILE": " ".join(flags)} if flags else {}
-        is_linked = self.profile.is_on_huge_pages
+        compiling = {"PROFILE": " ".join(flags)} if flags else {}
+        is_linked = self.recipe.is_on_huge_pages
         linked = huge_text.make_variables(objects / huge_text.OBJECT) if is_linked else {}
-        return {**ALWAYS, **profile, **linked, **self.compiler.make_variables(self.profile)}
+        return {**ALWAYS, **compiling, **linked, **self.compiler.make_variables(self.recipe)}
 
     @property
     def _linking(self) -> tuple[str, ...]:
@@ -137,4 +142,4 @@ class BuildPlan:
 
     @property
     def _hardening(self) -> _Hardening:
-        return _HARDENING if self.profile.is_hardened else _NO_HARDENING
+        return _HARDENING if self.recipe.is_hardened else _NO_HARDENING

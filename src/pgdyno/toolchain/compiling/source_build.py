@@ -14,7 +14,7 @@ from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.run.making import Making, RunAs
 from pgdyno.toolchain.run.programs import capture
 from pgdyno.toolchain.run.stages import Watch
-from pgdyno.toolchain.spec.recipe import Recipe
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions
 
 _PROBE_LIMIT_S = 20.0
 _CONFIGURE_SHARE = 0.08  # measured: of the time of a whole build
@@ -36,7 +36,7 @@ class SourceBuild:
 
     major: int
     tree: Path
-    recipe: Recipe
+    configure: ConfigureOptions
     prefix: Path
     log: Path
     run_as: RunAs = list
@@ -49,9 +49,10 @@ class SourceBuild:
         started_s = time.monotonic()
         self.log.unlink(missing_ok=True)
         making = Making(self.tree, self.log, f"PostgreSQL {self.major}", self.run_as)
-        directories = self.recipe.directories
+        directories = self.configure.directories
         making.configure(
-            self.recipe.configure(self.major, self.prefix), lambda share: watch(_CONFIGURE_SHARE * share)
+            self.configure.arguments_for(self.major, self.prefix),
+            lambda share: watch(_CONFIGURE_SHARE * share),
         )
         making.build(directories, {}, lambda share: watch(_CONFIGURE_SHARE + (1 - _CONFIGURE_SHARE) * share))
         making.install(directories, destination, {})
@@ -66,7 +67,7 @@ class SourceBuild:
     def _checked_flags(self, staged: Path) -> str:
         """Return the flags that the build reports, after checking that they include the requested ones."""
         found = ask(staged / "bin/pg_config", "--cflags", self.run_as)
-        lost = [flag for flag in self.recipe.cflags.split() if flag not in found.split()]
+        lost = [flag for flag in self.configure.cflags.split() if flag not in found.split()]
         if lost:
             raise InstallationError(
                 f"PostgreSQL {self.major} was not built with {' '.join(lost)}",

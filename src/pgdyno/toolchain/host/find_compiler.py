@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pgdyno.model.plans.build import AUTO, COMPILERS, Profile
+from pgdyno.model.plans.recipe import AUTO, COMPILERS, Recipe
 from pgdyno.toolchain.compilers._contract import Compiler
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
@@ -20,9 +20,9 @@ _SUGGESTED = {"clang": "-19", "gcc": ""}
 
 
 def find_compiler(
-    name: str, profile: Profile, foreign: Foreign | None = None, besides: Sequence[Need] = ()
+    name: str, recipe: Recipe, foreign: Foreign | None = None, besides: Sequence[Need] = ()
 ) -> Compiler:
-    """Return the newest compiler of a kind with the profile's features; ``auto``: of any kind.
+    """Return the newest compiler of a kind with the recipe's features; ``auto``: of any kind.
 
     ``foreign``: the machine that it has to compile for, if it is another one than this.
     ``besides``: what else is missing, to be named together with what compilers lack.
@@ -30,15 +30,15 @@ def find_compiler(
     """
     kinds = COMPILERS if name == AUTO else (name,)
     candidates = [compiler for kind in kinds for compiler in _installed(kind, foreign)]
-    lacking = [(compiler, _missing(compiler, profile)) for compiler in candidates]
+    lacking = [(compiler, _missing(compiler, recipe)) for compiler in candidates]
     complete = next((compiler for compiler, missing in lacking if not missing), None)
     if complete is not None:
         return complete
     if not lacking:
         kind = kinds[0]
         suggested = _KINDS[kind](_SUGGESTED[kind], foreign)
-        needed = [Need(suggested.program, suggested.package), *_missing(suggested, profile)]
-        if profile.is_counted and suggested.counting_package != suggested.package:
+        needed = [Need(suggested.program, suggested.package), *_missing(suggested, recipe)]
+        if recipe.is_counted and suggested.counting_package != suggested.package:
             needed.append(_counting(suggested))
         raise missing_error([*needed, *besides], foreign)
     raise missing_error([*min((missing for _, missing in lacking), key=len), *besides], foreign)
@@ -64,10 +64,10 @@ def _programs(directory: Path) -> list[Path]:
     return list(directory.iterdir()) if directory.is_dir() else []  # PATH may name what is not there
 
 
-def _missing(compiler: Compiler, profile: Profile) -> list[Need]:
-    needs = compiler.needs(profile)
+def _missing(compiler: Compiler, recipe: Recipe) -> list[Need]:
+    needs = compiler.needs(recipe)
     missing = [Need(program, package) for program, package in needs.items() if not is_installed(program)]
-    if profile.is_counted and not missing and is_installed(compiler.program) and not _can_count(compiler):
+    if recipe.is_counted and not missing and is_installed(compiler.program) and not _can_count(compiler):
         return [_counting(compiler)]
     return missing
 

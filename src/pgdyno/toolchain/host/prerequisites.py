@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.hosts.machine import is_foreign
-from pgdyno.model.plans.build import NATIVE, target_flag
+from pgdyno.model.plans.recipe import NATIVE, target_flag
 from pgdyno.toolchain.host.requirements import Requirement, requirements_of
 from pgdyno.toolchain.run.programs import capture, is_installed
+from pgdyno.toolchain.spec.configure_options import LIBRARIES, LIBURING, ConfigureOptions, plan_options
 from pgdyno.toolchain.spec.features import Features
 from pgdyno.toolchain.spec.foreign import Foreign
 from pgdyno.toolchain.spec.instructions import instructions
-from pgdyno.toolchain.spec.recipe import LIBRARIES, LIBURING, Recipe, plan_recipe
 
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0
@@ -44,14 +44,14 @@ HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
 _LINKED = {"stdlib.h": "c", "zlib.h": "z"}
 
 
-def find_recipe(
+def find_options(
     majors: Sequence[int],
     cflags: str,
     *,
     wants_liburing: bool | None,
     compiler: str | None = None,
     foreign: Foreign | None = None,
-) -> Recipe:
+) -> ConfigureOptions:
     """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
 
     ``wants_liburing`` None: with it where the host and a version have it. ``compiler``: one with which all
@@ -69,9 +69,9 @@ def find_recipe(
         missing.append(Need(LIBURING.header, LIBURING.package))
     if missing or found is None:
         raise missing_error(missing, foreign)
-    recipe = plan_recipe(majors, headers, found, cflags, wants_liburing=wants_liburing, foreign=foreign)
-    _require_flags(recipe)
-    return recipe
+    options = plan_options(majors, headers, found, cflags, wants_liburing=wants_liburing, foreign=foreign)
+    _require_flags(options)
+    return options
 
 
 def missing_programs() -> list[Need]:
@@ -179,10 +179,10 @@ def _has_header(compiler: str, header: str, arguments: Sequence[str] = ()) -> bo
     return compiles(compiler, ["-E", *arguments], _INCLUDING.format(header)) is None
 
 
-def _require_flags(recipe: Recipe) -> None:
-    said = compiles(recipe.compiler, ["-c", *recipe.cflags.split()], _PROGRAM)
+def _require_flags(options: ConfigureOptions) -> None:
+    said = compiles(options.compiler, ["-c", *options.cflags.split()], _PROGRAM)
     if said is not None:
-        raise UsageError(f'{recipe.compiler} does not take --cflags "{recipe.cflags}"', detail=said)
+        raise UsageError(f'{options.compiler} does not take --cflags "{options.cflags}"', detail=said)
 
 
 def compiles(compiler: str, options: Sequence[str], source: str) -> str | None:

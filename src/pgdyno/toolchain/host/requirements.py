@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.toolchain.spec.configure_options import LIBRARIES, LIBURING
 from pgdyno.toolchain.spec.features import Features
-from pgdyno.toolchain.spec.recipe import LIBRARIES, LIBURING
 
 _ICU_BY_DEFAULT_SINCE = 16
 

@@ -98,7 +98,7 @@ def require_reached(said: str) -> None:
         raise InstallationError(
             f"training has reached {reached(said)} functions by BOLT's counts, too few to go by",
             detail=f"at least {LEAST_FUNCTIONS} are expected of a server under load",
-            hint="name more workloads with --train, or leave bolt out of the profile",
+            hint="name more workloads with --train, or leave bolt out of the recipe",
         )
 
 

@@ -13,7 +13,7 @@ from pgdyno.toolchain.run.programs import output_of
 def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs) -> None:
     """Put the counts where the compiler finds them the next time.
 
-    Raises: InstallationError if too little was reached: such a profile would make the rest slower.
+    Raises: InstallationError if too little was reached: such counts would make the rest slower.
     """
     for argv in compiler.gathering(counts, tree):
         output_of(argv, run_as)

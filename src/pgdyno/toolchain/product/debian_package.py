@@ -14,7 +14,7 @@ from email.utils import format_datetime
 from importlib.resources import files
 
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import NATIVE, PACKAGED, UNHARDENED
+from pgdyno.model.plans.recipe import NATIVE, PACKAGED, UNHARDENED
 from pgdyno.toolchain.product.manifest import Manifest, Optimised, Verified
 
 _WIDTH = 78
@@ -85,7 +85,7 @@ def describe(manifest: Manifest) -> str:
     """Return a description: a line that says it in short, and paragraphs with blank lines between them."""
     optimised = manifest.optimised
     assert optimised is not None  # noqa: S101 — only what pgdyno build has made is packaged
-    synopsis = f"PostgreSQL {manifest.server_version} as pgdyno has built it ({optimised.profile})"
+    synopsis = f"PostgreSQL {manifest.server_version} as pgdyno has built it ({optimised.recipe})"
     filled = [textwrap.fill(one, _WIDTH, break_on_hyphens=False) for one in _paragraphs(manifest, optimised)]
     return synopsis + "\n" + "\n\n".join(filled)
 
@@ -136,11 +136,16 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
     yield _cpu(optimised)
     training = ", ".join(one.workload for one in optimised.training)
     trained = f", trained on {training}" if training else ""
-    yield f"Profile: {optimised.profile}{trained}. Compiler: {manifest.compiler}."
-    if UNHARDENED in optimised.profile.split("+"):
+    yield f"Recipe: {optimised.recipe}{trained}. Compiler: {manifest.compiler}."
+    if UNHARDENED in optimised.recipe.split("+"):
         yield (
             "It is NOT hardened: its program lies at fixed addresses, its stack is not protected, calls of "
             "libc are not checked. Use it only for servers that untrusted people cannot reach."
+        )
+    if optimised.patched is not None:
+        yield (
+            f"It is a PATCHED PostgreSQL: pgdyno has changed its sources by {optimised.patched.names}. "
+            "Extensions that were compiled for the release may not fit it."
         )
     if manifest.verified is not None:
         yield _passed(manifest.verified)

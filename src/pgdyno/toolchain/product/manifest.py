@@ -11,9 +11,9 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
 
 from pgdyno.model.document import to_document
 from pgdyno.model.facts import Fact, Unknown
@@ -21,6 +21,7 @@ from pgdyno.model.hosts.machine import is_foreign
 
 SCHEMA_VERSION = 1
 FILE = "manifest.json"
+_RECIPE = AliasChoices("recipe", "profile")  # as it is called, and as it was in manifests up to November 2026
 
 
 @dataclass(frozen=True)
@@ -42,25 +43,50 @@ class Rearranged:
 
 
 @dataclass(frozen=True)
+class AppliedPatch:
+    """A patch of pgdyno's that has changed a build's sources. ``sha256``: of its diff."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Patched:
+    """The patches of a build, by which it is another PostgreSQL than the release.
+
+    ``own``: names of its extensions and libraries, which were made from the same sources; others were not.
+    """
+
+    patches: tuple[AppliedPatch, ...]
+    own: tuple[str, ...]
+
+    @property
+    def names(self) -> str:
+        """The names of the patches."""
+        return ", ".join(patch.name for patch in self.patches)
+
+
+@dataclass(frozen=True)
 class Optimised:
     """Optimisations of a build beyond compiling with equal flags.
 
-    ``source``, ``profile``, ``target`` and ``training`` were planned; all else was found in the build.
+    ``source``, ``recipe``, ``target`` and ``training`` were planned; all else was found in the build.
     """
 
     source: str
-    profile: str
+    recipe: Annotated[str, Field(validation_alias=_RECIPE)]
     target: str | None  # None: every CPU of the architecture
     common_flags: tuple[str, ...]  # of every object file, from the log of what was installed
     other_flags: tuple[tuple[str, int], ...]  # of so many of them
     linking_flags: tuple[str, ...]  # of the server's program
     objects: int
     training: tuple[Trained, ...]
-    reached: str  # "4012 functions"; empty if the compiler had no profile
+    reached: str  # "4012 functions"; empty if the compiler had no counts
     text_bytes: int  # machine code of the server's program
     rearranged: Rearranged | None = None
     instructions: tuple[str, ...] = ()  # sets that its CPU must know: AVX2; empty: not known, or just any
     atomics: str = ""  # on Arm: LSE's atomic instructions in the server's program, where they are
+    patched: Patched | None = None
 
 
 @dataclass(frozen=True)
@@ -118,10 +144,17 @@ class Manifest:
     @property
     def summary(self) -> str:
         """One line for a list of servers."""
-        profile = self.optimised.profile if self.optimised else ""
+        recipe = self.optimised.recipe if self.optimised else ""
+        if self.patched:
+            recipe += f" ({self.patched.names})"
         options = " ".join(one for one in self.configure if one.startswith("--with-"))
         machine = f"for {self.machine}" if is_foreign(self.machine) else ""
-        return ", ".join(filter(None, (self.origin, machine, profile, self.compiler, self.flags, options)))
+        return ", ".join(filter(None, (self.origin, machine, recipe, self.compiler, self.flags, options)))
+
+    @property
+    def patched(self) -> Patched | None:
+        """The patches to its source; None: it is PostgreSQL as it was released."""
+        return self.optimised.patched if self.optimised else None
 
     @property
     def origin(self) -> str:

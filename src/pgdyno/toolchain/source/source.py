@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, RefusedError, StorageError, UsageError
 from pgdyno.model.source_files import Kind, OpenTree, SourceTree, TreeFile
-from pgdyno.toolchain.spec.recipe import OLDEST_MAJOR
+from pgdyno.toolchain.spec.configure_options import OLDEST_MAJOR
 
 _PACKAGE = re.compile(r"^debian:(\d+)$")
 _VERSION = re.compile(r"^PACKAGE_VERSION='(?P<version>(?P<major>\d+)[^']*)'$", re.MULTILINE)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.plans.build import HUGE_TEXT, NATIVE, WITHOUT_BOLT, Profile
+from pgdyno.model.plans.recipe import HUGE_TEXT, NATIVE, WITHOUT_BOLT, Recipe
 from pgdyno.toolchain.run.programs import capture, clean_environment
 
 EMULATOR = "qemu-user-static"  # the package that registers emulators with the kernel
@@ -68,16 +68,16 @@ def parse_machine(asked: str | None) -> Foreign | None:
     return _KNOWN[asked]
 
 
-def require_possible(foreign: Foreign, profile: Profile, target: str | None) -> None:
+def require_possible(foreign: Foreign, recipe: Recipe, target: str | None) -> None:
     """Raise UsageError for requests that are impossible for another machine."""
     for part, why in (("bolt", NO_BOLT), (HUGE_TEXT, _NO_HUGE_TEXT)):
-        if part in profile.parts:
+        if part in recipe.parts:
             raise UsageError(
-                f'--profile "{profile.name}" cannot be had for --machine {foreign.machine}',
+                f'--recipe "{recipe.name}" cannot be had for --machine {foreign.machine}',
                 detail=f"without {part}: {why}",
-                hint=f"leave {part} out: --profile {WITHOUT_BOLT} has neither",
+                hint=f"leave {part} out: --recipe {WITHOUT_BOLT} has neither",
             )
-    if NATIVE in (*profile.parts, target):
+    if NATIVE in (*recipe.parts, target):
         raise UsageError(
             f"{NATIVE} is this CPU, and --machine {foreign.machine} is another one",
             hint=f"leave {NATIVE} out, or name the CPU: --portable neoverse-n1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from pgdyno.model.plans.build import target_flag
+from pgdyno.model.plans.recipe import target_flag
 from pgdyno.toolchain.run.programs import capture
 
 _PROBE_LIMIT_S = 20.0

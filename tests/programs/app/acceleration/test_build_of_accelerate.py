@@ -16,7 +16,7 @@ from tests.golden.synthetic import plan
 
 from pgdyno.app.acceleration.build_advice import build_advice
 from pgdyno.app.acceleration.build_first import make_build
-from pgdyno.app.building.build import BuildRequest
+from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.cli.main import cli
 from pgdyno.model.errors import InterruptedByUserError, UsageError
@@ -47,7 +47,7 @@ def test_the_command_the_time_and_the_gain_are_said() -> None:
     advice = build_advice(conditions(), ALL, plan(), nothing_is_missing)
     assert advice is not None
     assert advice.sentence == (
-        "A build with a profile takes about 20 more minutes, for about +30\xa0% (docs/guides/build.md): "
+        "A profile-guided build takes about 20 more minutes, for about +30\xa0% (docs/guides/build.md): "
         "pgdyno build --source debian:18, or --build; the next run uses it without asking."
     )
 
@@ -57,7 +57,7 @@ def test_what_is_missing_is_said_instead() -> None:
     advice = build_advice(conditions(), ALL, plan(), lambda: f"{lacking.detail}; {lacking.hint}")
     assert advice is not None
     assert advice.sentence == (
-        "A build with a profile could bring about +30\xa0% (docs/guides/build.md); it cannot be made "
+        "A profile-guided build could bring about +30\xa0% (docs/guides/build.md); it cannot be made "
         "here yet: missing: bison, flex; apt-get install bison flex."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.app.arenas.build_note import build_note
+from pgdyno.app.arenas.build_note import build_note, patch_note
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import Installation
 
@@ -65,3 +65,15 @@ def test_a_program_without_such_a_text_is_compared_by_the_compilers_name(tmp_pat
     (other.bin_directory / "postgres").write_bytes(b"\x7fELF")
     assert not other.version_text().is_known
     assert build_note(one, other, caller()).startswith("source-17 and source-18 were built alike")
+
+
+def test_a_server_from_patched_sources_says_so_itself(tmp_path: Path) -> None:
+    patched = build(tmp_path, "source-18", GCC_12)
+    assert patch_note(patched, caller()) is None
+    text = (CAPTURED / "source-18.txt").read_text().replace("'--with-lz4'", "'PGDYNO_PATCHES=first,second'")
+    (tmp_path / "said").write_text(text)
+    (patched.bin_directory / "pg_config").write_text(f"#!/bin/sh\ncat '{tmp_path}/said'\n")
+    assert patch_note(patched, caller()) == (
+        "PATCHED: PostgreSQL 18.1 (source-18) is not PostgreSQL as it was released: first, second"
+    )
+    assert patch_note(build(tmp_path, "source-17", GCC_12, has_pg_config=False), caller()) is None

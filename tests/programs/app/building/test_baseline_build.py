@@ -15,7 +15,7 @@ from pgdyno.toolchain.product.manifest import Manifest
 
 assert MANIFEST.optimised is not None
 PLAIN = replace(
-    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, profile="o2", target=None)
+    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, recipe="o2", target=None)
 )  # fmt: skip
 SOURCE = MANIFEST.tarball_sha256
 

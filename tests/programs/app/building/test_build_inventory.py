@@ -39,15 +39,15 @@ def test_without_any_it_says_how_to_make_one(builds_place: Workspace) -> None:
 def test_two_builds_differ_in_what_they_were_made_of(install_build: Callable[[Manifest], Path]) -> None:
     assert MANIFEST.optimised is not None
     install_build(MANIFEST)
-    rearranged = replace(MANIFEST.optimised, profile="lto+pgo+bolt", text_bytes=2)
+    rearranged = replace(MANIFEST.optimised, recipe="lto+pgo+bolt", text_bytes=2)
     install_build(replace(MANIFEST, name="built-00000000000b", optimised=rearranged, build_s=99.0))
     assert diff_builds("built-00000000000a", "built-00000000000b") == [
-        Difference("optimised.profile", "lto+pgo", "lto+pgo+bolt"),
+        Difference("optimised.recipe", "lto+pgo", "lto+pgo+bolt"),
         Difference("optimised.text_bytes", 1, 2),
     ]
     done = CliRunner().invoke(command, ["diff", "built-00000000000a", "built-00000000000b"])
     assert done.output.startswith(
-        "optimised.profile\n  built-00000000000a: lto+pgo\n  built-00000000000b: lto+pgo+bolt\n"
+        "optimised.recipe\n  built-00000000000a: lto+pgo\n  built-00000000000b: lto+pgo+bolt\n"
     )
 
 

@@ -139,7 +139,7 @@ def test_what_it_is_held_against_is_for_the_same_machine(
     install_build: Install, install_other: Install, builds_place: Workspace
 ) -> None:
     assert MANIFEST.optimised is not None
-    plain = replace(MANIFEST.optimised, profile="o2", target=None)
+    plain = replace(MANIFEST.optimised, recipe="o2", target=None)
     install_build(replace(MANIFEST, optimised=plain, configure=("--with-icu",)))
     asked = ("--with-icu", "--host=aarch64-linux-gnu")
     assert find_baseline_build(MANIFEST.tarball_sha256, asked, builds_place) is None

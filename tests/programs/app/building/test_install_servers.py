@@ -18,7 +18,7 @@ from pgdyno.toolchain.compiling.source_build import Built, SourceBuild
 from pgdyno.toolchain.product.manifest import FILE, read_manifest
 from pgdyno.toolchain.source.private_apt import SourceFile
 from pgdyno.toolchain.source.source_package import SourcePackage
-from pgdyno.toolchain.spec.recipe import Recipe, plan_recipe
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions, plan_options
 
 REQUEST = InstallRequest((17, 18), "-O2", wants_liburing=True)
 
@@ -30,8 +30,8 @@ def home(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return own_home
 
 
-def recipe(majors: tuple[int, ...], cflags: str, *, wants_liburing: bool) -> Recipe:
-    return plan_recipe(majors, (), "gcc", cflags, wants_liburing=wants_liburing)
+def options(majors: tuple[int, ...], cflags: str, *, wants_liburing: bool) -> ConfigureOptions:
+    return plan_options(majors, (), "gcc", cflags, wants_liburing=wants_liburing)
 
 
 def fetch(_place: object, majors: Sequence[int], _progress: object) -> dict[int, SourcePackage]:
@@ -51,7 +51,7 @@ def build(self: SourceBuild, destination: Path, watch: Callable[[float], None]) 
 
 
 PARTS = InstallParts(
-    find_recipe=recipe,
+    find_options=options,
     fetch_packages=fetch,
     unpack=lambda _package, _downloads, tree: tree.mkdir(),
     compiler_version=lambda _: "gcc (Debian 12.2.0-14) 12.2.0",

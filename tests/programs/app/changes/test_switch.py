@@ -20,7 +20,7 @@ from pgdyno.model.plans.journal import Target
 from pgdyno.model.plans.plan import PROGRAM_LINK, Change, Effect
 from pgdyno.model.ports import Found
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.product.manifest import Manifest, Optimised
+from pgdyno.toolchain.product.manifest import AppliedPatch, Manifest, Optimised, Patched
 
 NOWHERE = "host=/nonexistent"
 Install = Callable[[Manifest], Path]
@@ -32,7 +32,7 @@ def switch_to(name: str) -> None:
 
 def unhardened() -> Manifest:
     assert isinstance(MANIFEST.optimised, Optimised)
-    return replace(MANIFEST, optimised=replace(MANIFEST.optimised, profile="lto+pgo+unhardened"))
+    return replace(MANIFEST, optimised=replace(MANIFEST.optimised, recipe="lto+pgo+unhardened"))
 
 
 def test_a_build_that_has_failed_is_refused(install_build: Install) -> None:
@@ -49,9 +49,22 @@ def test_a_build_without_hardening_has_to_be_named(install_build: Install) -> No
     with pytest.raises(RefusedError) as caught:
         switch_to("built")
     assert caught.value.message == f"the newest build, {MANIFEST.name}, is not hardened"
-    assert caught.value.detail == "its profile is lto+pgo+unhardened"
+    assert caught.value.detail == "its recipe is lto+pgo+unhardened"
     with pytest.raises(ConnectionFailedError):  # it came as far as to look for the server
         switch_to(MANIFEST.name)
+
+
+def test_a_patched_build_takes_a_flag(install_build: Install) -> None:
+    assert isinstance(MANIFEST.optimised, Optimised)
+    patched = Patched((AppliedPatch("send-buffer", "ab"), AppliedPatch("no-failing-recv", "cd")), ())
+    install_build(replace(MANIFEST, optimised=replace(MANIFEST.optimised, patched=patched)))
+    for name in ("built", MANIFEST.name):
+        with pytest.raises(RefusedError) as caught:
+            switch_to(name)
+        assert caught.value.message == f"{MANIFEST.name} is a patched PostgreSQL"
+        assert caught.value.detail == "patches of pgdyno's to its source: send-buffer, no-failing-recv"
+    with pytest.raises(ConnectionFailedError):  # it came as far as to look for the server
+        switch(server_access(NOWHERE), SwitchRequest(MANIFEST.name, accepts_patches=True), Remembered())
 
 
 def test_a_build_that_a_server_was_switched_to_is_not_removed(

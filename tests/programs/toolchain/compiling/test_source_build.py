@@ -13,7 +13,7 @@ import pytest
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.compiling.source_build import SourceBuild
-from pgdyno.toolchain.spec.recipe import Recipe, plan_recipe
+from pgdyno.toolchain.spec.configure_options import ConfigureOptions, plan_options
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,
@@ -36,8 +36,8 @@ esac
 CONTRIB = "all:\n\t@echo gcc -c -o two.o two.c\ninstall:\n\t@true\n"
 
 
-def plan() -> Recipe:
-    return plan_recipe((17,), (), "gcc", "-O2", wants_liburing=False)
+def plan() -> ConfigureOptions:
+    return plan_options((17,), (), "gcc", "-O2", wants_liburing=False)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_recipe
 from pgdyno.toolchain.spec.foreign import Foreign, parse_machine, require_possible, require_runs
 
 AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
@@ -42,26 +42,26 @@ def test_configure_is_told_of_one_machine_and_tries_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "detail"),
+    ("recipe", "detail"),
     [
         ("pgo+bolt", "without bolt: its library for counting branches is for programs of this machine"),
         ("o2+hugetext", "without hugetext: an emulator runs translated code: addresses of the "),
     ],
 )
-def test_what_cannot_be_had_for_another_machine_is_refused(profile: str, detail: str) -> None:
-    require_possible(AARCH64, parse_profile("pgo+lto"), "neoverse-n1")
+def test_what_cannot_be_had_for_another_machine_is_refused(recipe: str, detail: str) -> None:
+    require_possible(AARCH64, parse_recipe("pgo+lto"), "neoverse-n1")
     with pytest.raises(UsageError) as caught:
-        require_possible(AARCH64, parse_profile(profile), None)
-    part = profile.partition("+")[2]
-    assert caught.value.message == f'--profile "{profile}" cannot be had for --machine aarch64'
+        require_possible(AARCH64, parse_recipe(recipe), None)
+    part = recipe.partition("+")[2]
+    assert caught.value.message == f'--recipe "{recipe}" cannot be had for --machine aarch64'
     assert (caught.value.detail or "").startswith(detail)
-    assert caught.value.hint == f"leave {part} out: --profile pgo+lto has neither"
+    assert caught.value.hint == f"leave {part} out: --recipe pgo+lto has neither"
 
 
-@pytest.mark.parametrize(("profile", "target"), [("native", None), ("o3", "native")])
-def test_native_is_no_other_cpu(profile: str, target: str | None) -> None:
+@pytest.mark.parametrize(("recipe", "target"), [("native", None), ("o3", "native")])
+def test_native_is_no_other_cpu(recipe: str, target: str | None) -> None:
     with pytest.raises(UsageError, match="native is this CPU, and --machine aarch64 is another one"):
-        require_possible(AARCH64, parse_profile(profile), target)
+        require_possible(AARCH64, parse_recipe(recipe), target)
 
 
 def compiler(directory: Path, script: str) -> str:

@@ -48,7 +48,7 @@ def test_servers_of_server_install_are_not_packaged(builds_place: Workspace) -> 
     assert refusal("source-17", builds_place) == (
         "source-17 is not packaged\n"
         "DETAIL:  pgdyno server install has made it: it is not verified, and works only where it is\n"
-        "HINT:  pgdyno build --source debian:17 --profile o2 makes a plain one that can be"
+        "HINT:  pgdyno build --source debian:17 --recipe o2 makes a plain one that can be"
     )
 
 

@@ -60,18 +60,20 @@ def test_only_what_is_optimised_verified_and_released_can_be_chosen(
     install_build(replace(MANIFEST, name="built-00000000000d", verified=plain))
     install_build(replace(MANIFEST, name="built-00000000000e", server_version="19devel"))
     assert MANIFEST.optimised is not None
-    unhardened = replace(MANIFEST.optimised, profile="lto+pgo+unhardened")
+    unhardened = replace(MANIFEST.optimised, recipe="lto+pgo+unhardened")
     install_build(replace(MANIFEST, name="built-00000000000f", optimised=unhardened))
+    patched = replace(MANIFEST.optimised, recipe="lto+pgo+patched")
+    install_build(replace(MANIFEST, name="built-000000000010", optimised=patched))
     install_build(replace(MANIFEST, name="source-18", optimised=None))
     assert known_builds(builds_place, Path("/elsewhere/bin")) == (KNOWN,)
 
 
-@pytest.mark.parametrize("profile", ["lto+pgo", "lto+pgo+unhardened"])
+@pytest.mark.parametrize("recipe", ["lto+pgo", "lto+pgo+unhardened"])
 def test_from_a_build_only_newer_ones_are_a_step_forward(
-    profile: str, builds_place: Workspace, install_build: Callable[[Manifest], Path]
+    recipe: str, builds_place: Workspace, install_build: Callable[[Manifest], Path]
 ) -> None:
     assert MANIFEST.optimised is not None
-    optimised = replace(MANIFEST.optimised, profile=profile)
+    optimised = replace(MANIFEST.optimised, recipe=recipe)
     older = install_build(replace(MANIFEST, name="built-00000000000b"))
     in_use = install_build(replace(MANIFEST, name="built-00000000000c", optimised=optimised))
     newer = install_build(MANIFEST)

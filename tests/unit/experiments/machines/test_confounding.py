@@ -50,6 +50,18 @@ def test_builds_with_equal_flags_are_not_confounded_and_io_uring_is_listed() -> 
     assert not is_confounded(build_differences(one, other))
 
 
+def test_patches_are_a_difference() -> None:
+    configure = "'PGDYNO_PATCHES=send-buffer,no-failing-recv' '--with-lz4'"
+    plain = text("source-18")
+    patched = plain.replace("'--with-lz4'", configure)
+    assert configure in patched
+    one, other = captured("source-18"), parse_build("built-1", patched)
+    assert sentences(one, other, is_confounder=True) == [
+        "configure option patches: not given for source-18, send-buffer, no-failing-recv for built-1"
+    ]
+    assert not is_confounded(build_differences(other, other))
+
+
 def test_the_wheel_against_debian_differs_in_everything() -> None:
     assert sentences(captured("embedded-18"), captured("debian-15"), is_confounder=True) == [
         (

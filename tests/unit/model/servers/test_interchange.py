@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.model.servers.interchange import Demands, Offers, changed, lacking, options_in, unfit_version
+from pgdyno.model.servers.interchange import (
+    Demands,
+    Offers,
+    changed,
+    foreign,
+    lacking,
+    options_in,
+    unfit_version,
+)
 
 LAYOUT = {"catalog_version_no": "202506291", "database_block_size": "8192"}
 DEFAULTS = {"port": "5432", "unix_socket_directories": "/tmp", "ssl_ciphers": "HIGH"}
@@ -115,6 +123,35 @@ def test_programs_that_have_it_all_lack_nothing() -> None:
 )
 def test_what_is_missing_is_said(demands: Demands, offers: Offers, said: str) -> None:
     assert lacking(demands, offers) == (said,)
+
+
+OWN = ("plpgsql", "pgcrypto", "pgoutput", "auto_explain")
+
+
+@pytest.mark.parametrize(
+    ("extensions", "libraries", "found"),
+    [
+        (set(), set(), ()),
+        ({("vector", "0.8.1")}, {"$libdir/vector"}, ("vector", "$libdir/vector")),
+        (set(), {"pgoutput", "auto_explain.so", "$libdir/auto_explain"}, ()),
+        (set(), {"/usr/lib/auto_explain.so"}, ("/usr/lib/auto_explain.so",)),
+        (set(), {"$libdir/plugins/auto_explain"}, ("$libdir/plugins/auto_explain",)),
+        (set(), {"$libdir/../auto_explain"}, ("$libdir/../auto_explain",)),
+    ],
+    ids=["own", "foreign", "own by any name", "by a path", "in another directory", "beside"],
+)
+def test_what_was_not_built_with_a_build_is_foreign_to_it(
+    extensions: set[tuple[str, str]], libraries: set[str], found: tuple[str, ...]
+) -> None:
+    demands = replace(
+        DEMANDS, extensions=DEMANDS.extensions | extensions, libraries=DEMANDS.libraries | libraries
+    )
+    assert foreign(demands, OWN, has_paths=False) == found
+
+
+def test_with_paths_of_the_servers_own_a_mere_name_may_lead_anywhere() -> None:
+    demands = replace(DEMANDS, libraries=DEMANDS.libraries | {"auto_explain"})
+    assert foreign(demands, OWN, has_paths=True) == ("auto_explain",)
 
 
 def test_all_that_is_missing_is_said() -> None:

@@ -327,3 +327,10 @@ def test_more_variants_than_a_card_can_hold_get_a_line_each() -> None:
 
 def test_rendering_twice_gives_the_same_bytes() -> None:
     assert render_page(experiment()) == render_page(experiment())
+
+
+def test_a_patched_server_is_marked_before_any_figure() -> None:
+    note = "PATCHED: PostgreSQL 18.6 (built-1) is not PostgreSQL as it was released: send-buffer"
+    page = Outline(render_page(replace(experiment(), notes=(note,)))).text
+    assert page.count(note) == 1
+    assert page.index(note) < page.index("Throughput")

@@ -98,3 +98,14 @@ def test_what_an_emulator_made_is_said_first() -> None:
         "EMULATED: the server was built for aarch64 and ran emulated. "
         "Its results are shown; its speed is not known"
     )
+
+
+def test_a_patched_server_is_named_once_by_its_own_word_or_by_a_note() -> None:
+    said = {"value": "'--with-icu' 'PGDYNO_PATCHES=send-buffer,no-failing-recv'", "source": "pg_config()"}
+    found = replace(experiment(), server={"capabilities": {"build_flags": said}})
+    assert printed(found, width=200).splitlines()[1] == (
+        "PATCHED: the server is not PostgreSQL as it was released: send-buffer, no-failing-recv"
+    )
+    noted = replace(found, notes=("PATCHED: PostgreSQL 18.6 (built-1) is not PostgreSQL as it was released",))
+    assert printed(noted, width=200).count("PATCHED") == 1
+    assert "PATCHED" not in printed(experiment(), width=200)

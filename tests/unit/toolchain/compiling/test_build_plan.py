@@ -8,30 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.plans.build import parse_profile
+from pgdyno.model.plans.recipe import parse_recipe
 from pgdyno.toolchain.compilers.clang import Clang
 from pgdyno.toolchain.compilers.gcc import Gcc
 from pgdyno.toolchain.compiling.build_plan import BuildPlan
 from pgdyno.toolchain.optimise.bolt import Bolt
+from pgdyno.toolchain.patching.catalogue import Patch
 from pgdyno.toolchain.source.extensions import Extensions, ExtensionTree
+from pgdyno.toolchain.spec.configure_options import plan_options
 from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import plan_recipe
 
 COUNTS = Path("/var/counts")
 OBJECTS = Path("/var/objects")
-RECIPE = plan_recipe((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
+CONFIGURE = plan_options((18,), ("zstd.h",), "gcc", "", wants_liburing=False)
 
 
-def plan(profile: str = "pgo+lto", target: str | None = "native") -> BuildPlan:
+def plan(recipe: str = "pgo+lto", target: str | None = "native") -> BuildPlan:
     return BuildPlan(
         source_sha256="ab" * 32,
         version="18.6",
-        profile=parse_profile(profile),
+        recipe=parse_recipe(recipe),
         compiler=Clang("-19"),
         compiler_version="Debian clang version 19.1.7",
         target=target,
         machine="x86_64",
-        recipe=RECIPE,
+        configure=CONFIGURE,
         training=("sysbench-read-only",),
     )
 
@@ -72,9 +73,9 @@ def test_a_plain_build_has_neither() -> None:
     assert not any(flag.startswith("-march") for flag in option(plan("o2", None), "CFLAGS"))
 
 
-@pytest.mark.parametrize("profile", ["o2", "pgo+lto"])
-def test_installations_find_their_libraries_wherever_they_are(profile: str) -> None:
-    assert plan(profile).final(COUNTS, OBJECTS)["rpathdir"] == "$$ORIGIN/../lib:$$ORIGIN/.."
+@pytest.mark.parametrize("recipe", ["o2", "pgo+lto"])
+def test_installations_find_their_libraries_wherever_they_are(recipe: str) -> None:
+    assert plan(recipe).final(COUNTS, OBJECTS)["rpathdir"] == "$$ORIGIN/../lib:$$ORIGIN/.."
 
 
 def test_gcc_keeps_static_libraries_readable() -> None:
@@ -87,11 +88,11 @@ def test_a_build_is_called_by_all_that_goes_into_it() -> None:
     first = plan()
     others = [
         replace(first, source_sha256="cd" * 32),
-        replace(first, profile=parse_profile("pgo")),
+        replace(first, recipe=parse_recipe("pgo")),
         replace(first, compiler_version="Debian clang version 19.1.8"),
         replace(first, target="x86-64-v3"),
         replace(first, training=("pgbench-tpcb",)),
-        replace(first, recipe=plan_recipe((18,), (), "gcc", "", wants_liburing=False)),
+        replace(first, configure=plan_options((18,), (), "gcc", "", wants_liburing=False)),
         replace(first, extensions=Extensions(("hstore",))),
         replace(first, extensions=Extensions((), (ExtensionTree("vector", Path("/v"), "ab"),))),
         replace(first, extensions=Extensions((), (ExtensionTree("vector", Path("/v"), "cd"),))),
@@ -99,6 +100,25 @@ def test_a_build_is_called_by_all_that_goes_into_it() -> None:
     assert len({first.name, *(other.name for other in others)}) == 10
     assert re.fullmatch("built-[0-9a-f]{12}", first.name)
     assert plan().name == first.name
+
+
+def test_builds_of_before_the_recipe_was_called_so_keep_their_names() -> None:
+    # as commit 0ed6cd1 named them
+    assert (plan().name, plan("o2", None).name) == ("built-4b9915ebea25", "built-9b5be8291433")
+
+
+def test_patches_are_in_the_name_by_name_and_text_and_in_what_the_server_says_of_itself() -> None:
+    one, other = (Patch(name, 18, "t", "i", "18.6", "v", "ab", ()) for name in ("first", "second"))
+    build = replace(plan(), patches=(one,))
+    others = [
+        plan(),
+        replace(build, patches=(one, other)),
+        replace(build, patches=(replace(one, sha256="cd"),)),
+    ]
+    assert len({build.name, *(another.name for another in others)}) == 4
+    assert replace(build, patches=(replace(one, verdict="better"),)).name == build.name
+    assert option(replace(build, patches=(one, other)), "PGDYNO_PATCHES") == ["first,second"]
+    assert not any("PATCHES" in one for one in plan().options)
 
 
 def test_what_a_plain_build_would_have_been_trained_on_makes_no_difference() -> None:

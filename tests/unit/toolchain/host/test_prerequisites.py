@@ -8,15 +8,15 @@ import pytest
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.host import prerequisites
-from pgdyno.toolchain.host.prerequisites import find_recipe, missing_error, missing_headers
+from pgdyno.toolchain.host.prerequisites import find_options, missing_error, missing_headers
+from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS
 from pgdyno.toolchain.spec.foreign import Foreign
-from pgdyno.toolchain.spec.recipe import DEFAULT_CFLAGS
 
 
 def test_a_bare_host_is_told_every_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InstallationError) as caught:
-        find_recipe((17,), DEFAULT_CFLAGS, wants_liburing=False)
+        find_options((17,), DEFAULT_CFLAGS, wants_liburing=False)
     assert str(caught.value) == (
         "PostgreSQL cannot be built here yet\n"
         "DETAIL:  missing: gcc, make, bison, flex, perl, pkg-config, tar, bzip2, setpriv\n"
@@ -28,7 +28,7 @@ def test_missing_headers_are_named_with_their_packages(monkeypatch: pytest.Monke
     monkeypatch.setattr(prerequisites, "is_installed", lambda _: True)
     monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     with pytest.raises(InstallationError) as caught:
-        find_recipe((18,), DEFAULT_CFLAGS, wants_liburing=True)
+        find_options((18,), DEFAULT_CFLAGS, wants_liburing=True)
     assert caught.value.detail == "missing: stdlib.h, zlib.h, liburing.h"
     assert caught.value.hint == "apt-get install libc6-dev zlib1g-dev liburing-dev"
 

@@ -21,7 +21,7 @@ from pgdyno.toolchain.product.debian_package import (
     package_version,
 )
 from pgdyno.toolchain.product.debian_packing import require_movable
-from pgdyno.toolchain.product.manifest import Manifest, Optimised
+from pgdyno.toolchain.product.manifest import AppliedPatch, Manifest, Optimised, Patched
 
 FULL = replace(
     MANIFEST, installed_at="2026-11-22T08:24:10+02:00", package="postgresql-18", package_version="18.6-3",
@@ -58,7 +58,7 @@ def test_the_control_file_says_what_debian_asks_for_and_what_the_manifest_knows(
         ' instructions is missing, its programs end with "Illegal instruction" sooner or\n'
         " later.\n"
         " .\n"
-        " Profile: lto+pgo, trained on sysbench-read-only. Compiler: clang 19.\n"
+        " Recipe: lto+pgo, trained on sysbench-read-only. Compiler: clang 19.\n"
         " .\n"
         " It has passed PostgreSQL's own tests (regress 231, isolation 122) and 40\n"
         " crashes under load that lost no commit; 63332 answers and all data the same as\n"
@@ -99,14 +99,23 @@ def test_sets_of_instructions_are_named_where_they_are_known() -> None:
 def test_what_is_not_hardened_says_so() -> None:
     assert "NOT hardened" not in describe(FULL)
     assert "It is NOT hardened: its program lies at fixed addresses" in describe(
-        optimised(profile="o2+unhardened")
+        optimised(recipe="o2+unhardened")
     )
+
+
+def test_what_is_patched_says_so() -> None:
+    assert "PATCHED" not in describe(FULL)
+    patched = Patched((AppliedPatch("send-buffer", "ab"), AppliedPatch("no-failing-recv", "cd")), ())
+    assert (
+        "It is a PATCHED PostgreSQL: pgdyno has changed its sources by send-buffer, no-failing-recv. "
+        "Extensions that were compiled for the release may not fit it."
+    ) in " ".join(describe(optimised(patched=patched)).split())
 
 
 def test_what_is_plain_is_said_to_equal_nothing_else() -> None:
     assert FULL.verified is not None
     said = describe(replace(optimised(training=()), verified=replace(FULL.verified, reference="")))
-    assert "Profile: lto+pgo. Compiler: clang 19." in said
+    assert "Recipe: lto+pgo. Compiler: clang 19." in said
     assert said.endswith("under load that lost no commit.")
 
 

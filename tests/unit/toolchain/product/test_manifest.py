@@ -11,8 +11,10 @@ import pytest
 from pgdyno.model.facts import Unknown
 from pgdyno.toolchain.product.manifest import (
     FILE,
+    AppliedPatch,
     Manifest,
     Optimised,
+    Patched,
     Trained,
     dump_manifest,
     parse_manifest,
@@ -40,7 +42,7 @@ MANIFEST = Manifest(
 FROM_NO_ARCHIVE = {"package": "", "package_version": "", "suite": ""}
 OPTIMISED = Optimised(
     source="debian:18",
-    profile="lto+pgo",
+    recipe="lto+pgo",
     target="native",
     common_flags=("-O3", "-march=native"),
     other_flags=(("-funroll-loops", 2),),
@@ -63,8 +65,18 @@ def test_the_document_has_a_schema_version_and_every_member() -> None:
     assert set(document) == {"schema_version", *(field.name for field in dataclasses.fields(Manifest))}
 
 
+def test_the_recipe_was_called_profile_in_older_manifests() -> None:
+    manifest = dataclasses.replace(MANIFEST, optimised=OPTIMISED)
+    document = json.loads(dump_manifest(manifest))
+    older = {
+        ("profile" if name == "recipe" else name): value for name, value in document["optimised"].items()
+    }
+    assert "recipe" not in older
+    assert parse_manifest(json.dumps({**document, "optimised": older})) == manifest
+
+
 def test_members_of_later_versions_are_ignored() -> None:
-    document = {**json.loads(dump_manifest(MANIFEST)), "patches": ["x"]}
+    document = {**json.loads(dump_manifest(MANIFEST)), "dreams": ["x"]}
     assert parse_manifest(json.dumps(document)) == MANIFEST
 
 
@@ -75,7 +87,7 @@ def test_members_of_later_versions_are_ignored() -> None:
         ("build_s", "long", "build_s"),
         ("notes", [1], "notes.0"),
         ("suite", None, "suite"),
-        ("optimised", {"source": "debian:18"}, "optimised.profile"),
+        ("optimised", {"source": "debian:18"}, "optimised.recipe"),
     ],
 )
 def test_a_member_that_is_wrong_is_named(member: str, value: object, named: str) -> None:
@@ -113,13 +125,26 @@ def test_the_summary_has_what_tells_builds_apart() -> None:
     ],
     ids=["package", "tarball", "tree"],
 )
-def test_the_summary_of_an_optimised_build_has_its_profile_and_where_it_came_from(
+def test_the_summary_of_an_optimised_build_has_its_recipe_and_where_it_came_from(
     source: dict[str, str], origin: str
 ) -> None:
     optimised = dataclasses.replace(OPTIMISED, source="~/src/postgresql")
     configure = ("--without-icu", "CC=gcc", "CFLAGS=-O3 -march=native")
     found = dataclasses.replace(MANIFEST, configure=configure, optimised=optimised, **source)  # type: ignore[arg-type]
     assert found.summary == f"{origin}, lto+pgo, gcc (Debian 12.2.0-14) 12.2.0, -O3 -march=native"
+
+
+def test_a_patched_build_says_so_in_its_summary() -> None:
+    patches = (AppliedPatch("send-buffer", "ab"), AppliedPatch("no-failing-recv", "cd"))
+    optimised = dataclasses.replace(
+        OPTIMISED, recipe="lto+pgo+patched", patched=Patched(patches, ("auto_explain", "plpgsql"))
+    )
+    found = dataclasses.replace(MANIFEST, configure=(), optimised=optimised)
+    assert found.summary == (
+        "trixie 17.11-0+deb13u1, lto+pgo+patched (send-buffer, no-failing-recv), "
+        "gcc (Debian 12.2.0-14) 12.2.0"
+    )
+    assert parse_manifest(dump_manifest(found)) == found
 
 
 @pytest.mark.parametrize("number", ["NaN", "1e999"])

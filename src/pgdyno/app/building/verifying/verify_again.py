@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from pgdyno.app.building.verifying.verification import SECONDS, Candidate, verif
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError
-from pgdyno.model.plans.build import HUGE_TEXT, PLAIN
+from pgdyno.model.plans.recipe import HUGE_TEXT, PLAIN
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.registry import is_packaged
@@ -31,11 +31,14 @@ from pgdyno.store.files import write_whole
 from pgdyno.toolchain.compiling.build_plan import ALWAYS
 from pgdyno.toolchain.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.toolchain.host.prerequisites import Need, missing_error, missing_programs
+from pgdyno.toolchain.patching.catalogue import Patch, choose_patches
+from pgdyno.toolchain.patching.patched_tree import apply_patches
 from pgdyno.toolchain.product.debian_package import package_name
 from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest
 from pgdyno.toolchain.run.making import Making
 from pgdyno.toolchain.run.programs import is_installed
 from pgdyno.toolchain.run.stages import Watch, share_of_all
+from pgdyno.toolchain.source.source import major_of
 
 Verify: TypeAlias = Callable[[Candidate, Workspace, Progress, Watch], Verified]
 Fetch: TypeAlias = Callable[[str, Workspace, Progress], Fetched]
@@ -65,11 +68,12 @@ def verify_build(name: str, progress: Progress, verify: Verify = verify, fetch: 
             f"it was {manifest.server_version}, {manifest.tarball_sha256}",
             hint="build again from the present source",
         )
+    patches = _patches(manifest, fetched.version)
     reference = None if is_plain(manifest) else _reference(manifest, place)
     at = BuildDirectory(place.builds() / f"verify-{manifest.name}", prefix, place.account)
     again = _Again(place, manifest, tested, reference, at, progress, verify)
     with place.measuring():
-        making = again.compile_tests(fetched)
+        making = again.compile_tests(fetched, patches)
         try:
             manifest = replace(manifest, verified=again.run(making))
         except InstallationError:
@@ -92,13 +96,14 @@ class _Again:
     progress: Progress
     verify: Verify
 
-    def compile_tests(self, fetched: Fetched) -> Making:
+    def compile_tests(self, fetched: Fetched, patches: Sequence[Patch]) -> Making:
         """Compile the tests of a source. Raises: InstallationError, which says nothing of the build."""
         at, title = self.at, f"PostgreSQL {fetched.version}"
         shutil.rmtree(at.root, ignore_errors=True)
         at.root.mkdir(mode=0o755)
         self.progress.step("compiling the tests")
         fetched.unpack(at.source)
+        apply_patches(patches, at.source, fetched.version)
         at.give(at.source)
         making = Making(at.source, at.log, title, partial(self.place.account.command, death_signal=SIGTERM))
         making.configure((f"--prefix={at.prefix}", *self.manifest.configure), lambda _: None)
@@ -109,7 +114,7 @@ class _Again:
         """Try everything. Raises: InstallationError for the first thing that is not as it should be."""
         modules = with_tests(making, self.manifest.extensions)
         assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
-        is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.profile.split("+")
+        is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.recipe.split("+")
         subject = Candidate(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
         return self.verify(subject, self.place, self.progress, self._watch(_COMPILING_S, SECONDS))
 
@@ -129,6 +134,22 @@ def _require_programs(manifest: Manifest) -> None:
         raise missing_error(missing)
 
 
+def _patches(manifest: Manifest, version: str) -> tuple[Patch, ...]:
+    """Return the patches of a build. Raises: UsageError, InstallationError if this pgdyno has others."""
+    if manifest.patched is None:
+        return ()
+    applied = manifest.patched.patches
+    patches = choose_patches([one.name for one in applied], major_of(version))
+    here = {patch.name: patch.sha256 for patch in patches}
+    if changed := [one.name for one in applied if here[one.name] != one.sha256]:
+        raise InstallationError(
+            f"{manifest.name} was built with other patches than this pgdyno has",
+            detail=f"changed since: {', '.join(changed)}",
+            hint="build again with the present patches",
+        )
+    return patches
+
+
 def _reference(manifest: Manifest, place: Workspace) -> Installation:
     assert manifest.optimised is not None  # noqa: S101 — else it is no build
     found = find_baseline_build(manifest.tarball_sha256, manifest.configure, place)
@@ -136,7 +157,7 @@ def _reference(manifest: Manifest, place: Workspace) -> Installation:
         raise InstallationError(
             f"there is no plain build to hold {manifest.name} against",
             detail=f"of PostgreSQL {manifest.server_version} from the same source, with the same features",
-            hint=f"pgdyno build --source {manifest.optimised.source} --profile {PLAIN} makes one, "
+            hint=f"pgdyno build --source {manifest.optimised.source} --recipe {PLAIN} makes one, "
             "with --like if that was given",
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -23,7 +24,8 @@ from pgdyno.cli.build import command
 from pgdyno.model.errors import InstallationError
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.host import prerequisites
-from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified, read_manifest
+from pgdyno.toolchain.patching import catalogue
+from pgdyno.toolchain.product.manifest import AppliedPatch, Manifest, Passed, Patched, Verified, read_manifest
 
 AGAIN = Verified((Passed("regress", 231),), "", 0, 20, 150.0)
 
@@ -55,7 +57,7 @@ def try_again(name: str, source: Any, verify: Verify = failed, said: Remembered 
 
 assert MANIFEST.optimised is not None
 PLAIN = replace(
-    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, profile="o2", target=None),
+    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, recipe="o2", target=None),
     verified=AGAIN,
 )  # fmt: skip
 needs_make = pytest.mark.skipif(
@@ -88,6 +90,44 @@ def test_a_build_that_is_tried_again_has_the_new_result(
     assert prefix.stat().st_mtime == 2_000_000_000
 
 
+DIFF = """\
+--- a/configure
++++ b/configure
+@@ -1,2 +1,2 @@
+ #!/bin/sh
+-echo $* > configured
++echo patched $* > configured
+"""
+
+
+@needs_make
+def test_the_tests_of_a_patched_build_are_compiled_from_patched_sources(
+    install_build: Callable[[Manifest], Path],
+    source: SimpleNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "18").mkdir()
+    header = "Title: t\nIdea: i\nRelease: 18.6\nVerdict: v\n\n"
+    (tmp_path / "18/says.patch").write_text(header + DIFF)
+    monkeypatch.setattr(catalogue, "PATCHES", tmp_path)
+    assert MANIFEST.optimised is not None
+    patched = Patched((AppliedPatch("says", hashlib.sha256(DIFF.encode()).hexdigest()),), ())
+    install_build(replace(MANIFEST, optimised=replace(MANIFEST.optimised, patched=patched)))
+    install_build(PLAIN)
+    seen = []
+
+    def passed(subject: Any, *_: object) -> Verified:
+        seen.append((subject.making.tree / "configured").read_text().split()[0])
+        return AGAIN
+
+    try_again(MANIFEST.name, source, passed)
+    assert seen == ["patched"]
+    (tmp_path / "18/says.patch").write_text(header + DIFF.replace("+echo patched", "+echo otherwise"))
+    with pytest.raises(InstallationError, match="was built with other patches than this pgdyno has"):
+        try_again(MANIFEST.name, source, passed)
+
+
 @needs_make
 def test_a_plain_build_is_held_against_nothing(
     install_build: Callable[[Manifest], Path], source: SimpleNamespace
@@ -117,7 +157,7 @@ def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
     assert caught.value.message == "there is no plain build to hold built-00000000000a against"
     assert (
         caught.value.hint
-        == "pgdyno build --source debian:18 --profile o2 makes one, with --like if that was given"
+        == "pgdyno build --source debian:18 --recipe o2 makes one, with --like if that was given"
     )
     assert read_manifest(prefix).value == MANIFEST
 

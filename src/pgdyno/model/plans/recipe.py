@@ -1,52 +1,58 @@
-"""Build profiles: optimisations beyond compiling, as parts joined with ``+``.
+"""The recipe of a build: its optimisations beyond compiling, as parts joined with ``+``.
 
     o2, o3    the level of optimisation; o3 unless o2 is named
     native    for exactly the CPU that it is built on
     lto       optimised as a whole, at link time
-    pgo       optimised by a profile of what it does under load, for which it is built twice
+    pgo       optimised by counts of what it does under load, for which it is built twice
     bolt      rearranged, when it is finished, by the branches that it takes under load
     hugetext  moves its machine code to huge pages when it starts
     unhardened  at fixed addresses, without a protected stack, without checked calls of libc
+    patched   from sources that patches of pgdyno's have changed
 
 Whatever makes use of more than a level is for this CPU too, unless another target is named. ``unhardened`` is
-never chosen by itself: what an attacker can make of a mistake in the server becomes worse by it.
+never chosen by itself: what an attacker can make of a mistake in the server becomes worse by it. Nor is
+``patched``: it is another PostgreSQL than the one that was released.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.model.errors import UsageError
 
 LEVELS = ("o2", "o3")
 UNHARDENED = "unhardened"
 HUGE_TEXT = "hugetext"
-PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", HUGE_TEXT, UNHARDENED)
-_OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED}
+PATCHED = "patched"
+PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", HUGE_TEXT, UNHARDENED, PATCHED)
+_OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED, PATCHED}
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
 PACKAGED = "usr/lib/pgdyno"  # where Debian packages of builds have them, each in a directory of its name
 PLAIN = "o2"  # what faster builds are held against
+PATCHES_VARIABLE = "PGDYNO_PATCHES"
+"""Given to configure with the patches' names, so that the server says them itself: CONFIGURE of pg_config."""
+_PATCHES = re.compile(rf"\b{PATCHES_VARIABLE}=([a-z0-9,-]+)")
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
 """What a build is trained on unless something else is asked for."""
 TRAINING_S = 20.0  # with each; after 40 s the build was as fast, to 2 % (docs/results)
-AUTO = "auto"  # what can be had here: the strongest profile, the first complete compiler
+AUTO = "auto"  # what can be had here: the strongest recipe, the first complete compiler
 COMPILERS = ("clang", "gcc")
 """In the order in which they are tried: with clang, what was trained was faster (measured)."""
 
 
 @dataclass(frozen=True)
-class Profile:
-    """A profile of a build. ``parts`` are in the order of ``PARTS``, each once."""
+class Recipe:
+    """The optimisations of a build beyond compiling. ``parts`` are in the order of ``PARTS``, each once."""
 
     parts: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """The profile's name on the command line."""
+        """The recipe's name on the command line."""
         return "+".join(self.parts)
 
     @property
@@ -71,12 +77,12 @@ class Profile:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the compiler gets a profile."""
+        """Whether the compiler gets counts of training."""
         return "pgo" in self.parts
 
     @property
     def is_rearranged(self) -> bool:
-        """Whether BOLT gets one."""
+        """Whether BOLT gets them."""
         return "bolt" in self.parts
 
     @property
@@ -85,24 +91,40 @@ class Profile:
         return HUGE_TEXT in self.parts
 
     @property
+    def is_patched(self) -> bool:
+        """Whether patches change its sources."""
+        return PATCHED in self.parts
+
+    @property
     def is_trained(self) -> bool:
         """Whether any part depends on training under load."""
         return self.is_counted or self.is_rearranged
 
 
-def parse_profile(text: str) -> Profile:
+def parse_recipe(text: str) -> Recipe:
     """Parse ``pgo+lto``. Raises: UsageError for an unknown part, one named twice, or two levels."""
     parts = text.strip().lower().split("+")
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise UsageError(
-            f'--profile "{text}": there is no "{unknown[0]}"',
+            f'--recipe "{text}": there is no "{unknown[0]}"',
             detail=f"parts are {', '.join(PARTS)}, joined with +",
             hint=f"for example {STRONGEST}, or {AUTO} for the strongest that can be had here",
         )
     if len(set(parts)) < len(parts) or set(LEVELS) <= set(parts):
-        raise UsageError(f'--profile "{text}" names a part twice, or two levels')
-    return Profile(tuple(part for part in PARTS if part in parts))
+        raise UsageError(f'--recipe "{text}" names a part twice, or two levels')
+    return Recipe(tuple(part for part in PARTS if part in parts))
+
+
+def patched(recipe: Recipe) -> Recipe:
+    """Return the recipe of the same build from patched sources."""
+    return replace(recipe, parts=(*(part for part in recipe.parts if part != PATCHED), PATCHED))
+
+
+def patches_in(configure: str) -> tuple[str, ...]:
+    """Return the patches that a server's CONFIGURE names; empty: it was built without."""
+    found = _PATCHES.search(configure)
+    return () if found is None else tuple(found[1].split(","))
 
 
 def target_flag(target: str, machine: str) -> str:

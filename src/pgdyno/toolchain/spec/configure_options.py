@@ -1,4 +1,4 @@
-"""Recipe of a build: the same options and flags for every version, for comparability.
+"""Options of configure: the same libraries and flags for every version, for comparability.
 
 An option that only newer versions have (``--with-liburing``) is the one exception; it is noted. Nothing here
 reaches outside: what the host has is found out in ``prerequisites.py``.
@@ -56,8 +56,8 @@ LIBRARIES = (
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """The common recipe of all requested versions."""
+class ConfigureOptions:
+    """The common options of all requested versions."""
 
     compiler: str
     cflags: str
@@ -66,7 +66,7 @@ class Recipe:
     left_out: tuple[str, ...]  # sentences
     features: tuple[str, ...] | None = None  # another installation's; None: what the libraries make possible
 
-    def options(self, major: int) -> tuple[str, ...]:
+    def arguments(self, major: int) -> tuple[str, ...]:
         """Return configure's arguments for a version, without the prefix."""
         chosen = self._by_libraries(major) if self.features is None else self.features
         return (STRICT, *chosen, f"CC={self.compiler}", f"CFLAGS={self.cflags}")
@@ -77,9 +77,9 @@ class Recipe:
             chosen.append(LIBURING.option)
         return tuple(filter(None, chosen))
 
-    def configure(self, major: int, prefix: Path) -> tuple[str, ...]:
+    def arguments_for(self, major: int, prefix: Path) -> tuple[str, ...]:
         """Return all of configure's arguments."""
-        return (f"--prefix={prefix}", *self.options(major))
+        return (f"--prefix={prefix}", *self.arguments(major))
 
     @property
     def extensions(self) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class Recipe:
         return self.left_out
 
 
-def plan_recipe(
+def plan_options(
     majors: Sequence[int],
     headers: Collection[str],
     compiler: str,
@@ -106,8 +106,8 @@ def plan_recipe(
     *,
     wants_liburing: bool | None,
     foreign: Foreign | None = None,
-) -> Recipe:
-    """Return one recipe for all ``majors``, given which headers the host has.
+) -> ConfigureOptions:
+    """Return the options for all ``majors``, given which headers the host has.
 
     ``wants_liburing`` None: where the host and a version have it, like every other library.
     ``foreign``: the machine that it is for, if it is another one than this.
@@ -130,13 +130,13 @@ def plan_recipe(
         wants_liburing = LIBURING.header in headers and max(majors) >= LIBURING.since
         if not wants_liburing and max(majors) >= LIBURING.since:
             left_out.append(_why_without(LIBURING, headers, foreign))
-    return Recipe(compiler, cflags, used, wants_liburing, tuple(left_out))
+    return ConfigureOptions(compiler, cflags, used, wants_liburing, tuple(left_out))
 
 
-def recipe_like(features: Features, compiler: str) -> Recipe:
+def options_like(features: Features, compiler: str) -> ConfigureOptions:
     """Return how a build is made that has another installation's features, no fewer and no more."""
     used = tuple(one for one in LIBRARIES if one.option in features.options)
-    return Recipe(
+    return ConfigureOptions(
         compiler,
         cflags="",
         libraries=used,

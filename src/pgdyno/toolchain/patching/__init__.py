@@ -1,0 +1,1 @@
+"""Patches to PostgreSQL's source: the catalogue, and how they are applied without a program."""

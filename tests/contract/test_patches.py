@@ -1,0 +1,41 @@
+"""Every patch of the catalogue has its header, changes one file of the server, and is in the guide."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pgdyno.toolchain.patching.catalogue import PATCHES, Patch, known_patches
+
+GUIDE = Path(__file__).parents[2] / "docs/guides/build.md"
+LONGEST = 150  # lines of a diff: small enough to be read at once
+patches = pytest.mark.parametrize("patch", known_patches(), ids=lambda patch: f"{patch.major}-{patch.name}")
+
+
+@patches
+def test_a_patch_is_small_and_of_one_file_of_the_server(patch: Patch) -> None:
+    assert re.fullmatch("[a-z]+(-[a-z]+)*", patch.name)
+    (change,) = patch.changes
+    assert change.path.startswith("src/backend/")
+    assert change.path.endswith(".c")  # a header would be the ABI of extensions
+    assert sum(len(hunk.old) + len(hunk.new) for hunk in change.hunks) < 2 * LONGEST
+
+
+@patches
+def test_a_patch_was_made_for_a_release_of_its_major_version(patch: Patch) -> None:
+    assert re.fullmatch(rf"{patch.major}\.\d+", patch.release)
+    for text in (patch.title, patch.idea, patch.verdict):
+        assert text.strip() == text != ""
+
+
+@patches
+def test_a_patch_is_in_the_guide(patch: Patch) -> None:
+    assert f"| `{patch.name}` | " in GUIDE.read_text()
+
+
+def test_there_is_nothing_else_among_them() -> None:
+    files = {path for path in PATCHES.rglob("*") if path.is_file()}
+    assert files == {PATCHES / str(patch.major) / f"{patch.name}.patch" for patch in known_patches()}
+    assert len(files) >= 4
