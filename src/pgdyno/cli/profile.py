@@ -138,9 +138,11 @@ def command(
     is_json: bool,
     **options: Any,
 ) -> None:
-    """Show where the time of transactions goes: WORKLOAD's, or those of a running server.
+    """Show where a transaction's time goes.
 
-    One table adds up to the time of a transaction: the load generator, waking up, the run queue, the parts of
+    It is a transaction of WORKLOAD on a scratch server, or of a running server's own traffic.
+
+    One table adds up to its time: the load generator, waking up, the run queue, the parts of
     the server's work, its waits, and time that was stolen. Each line has its source and its interval.
 
     It needs no hardware counters. As root and with perf, the parts of the server's work are told apart by
