@@ -67,14 +67,24 @@ class Cost:
 
 
 _COSTS = (
-    Cost("a sleep of 2 ms", _READS, f"{_READS}SELECT pg_sleep(0.002);\n", frozenset({"Timeout:PgSleep"})),
+    Cost(
+        "a sleep of 2 ms",
+        f"{_READS}SELECT pg_sleep(0);\n",
+        f"{_READS}SELECT pg_sleep(0.002);\n",
+        frozenset({"Timeout:PgSleep"}),
+    ),
     Cost(
         "a loop in a function",
-        _READS,
+        f"{_READS}SELECT spin(1);\n",
         f"{_READS}SELECT spin(20000);\n",
         frozenset({parts.PLPGSQL, parts.FUNCTIONS}),
     ),
-    Cost("planning a join of seven tables", _READS, f"{_READS}{_JOIN}", frozenset({parts.PLANNING})),
+    Cost(
+        "planning a join of seven tables",
+        f"{_READS}SELECT 1 FROM pgbench_branches WHERE bid = -1;\n",
+        f"{_READS}{_JOIN}",
+        frozenset({parts.PLANNING}),
+    ),
     Cost("fdatasync slower by 3 ms", _COMMIT, _COMMIT, frozenset({"IO:WalSync"}), delay_us=3000),
 )
 

@@ -22,7 +22,7 @@ from pgdyno.host.tracing.perf import (
 from pgdyno.model.errors import ServerError
 from pgdyno.profiling.scheduling import SchedulingEvent, parse_scheduling
 from pgdyno.profiling.stacks import Stack, parse_stacks
-from pgdyno.server.process.account import Account, one_off_account
+from pgdyno.server.process.account import Account, caller, one_off_account
 
 _KERNEL_NAMES = Path("/proc/kallsyms")
 _NO_PERF = "perf is not installed: the parts of PostgreSQL's work are not told apart (Debian: linux-perf)"
@@ -112,7 +112,8 @@ def _opened(
     opened: Recordings, stack: ExitStack, program: str, options: Sequence[str], name: str
 ) -> Recording | None:
     try:
-        return stack.enter_context(recording(program, options, opened.directory / f"perf-{name}.data"))
+        file = opened.directory / f"perf-{name}.data"
+        return stack.enter_context(recording(program, options, file, caller().command))
     except ServerError as error:
         opened.remarks.append(f"{error.message}: {error.detail}" if error.detail else error.message)
         return None

@@ -28,7 +28,7 @@ SCHEDULING: Final = "tid,cpu,time,event,trace"
 """The fields of a scheduler's event, for ``profiling/scheduling.py``."""
 
 Wrap = Callable[[Sequence[str]], Sequence[str]]
-"""Wraps a command line so that it runs as another user."""
+"""Wraps a command line so that it ends with us, or runs as another user."""
 
 
 def find_perf() -> str | None:
@@ -115,9 +115,10 @@ class Recording:
 
 
 @contextmanager
-def recording(program: str, options: Sequence[str], file: Path) -> Iterator[Recording]:
+def recording(program: str, options: Sequence[str], file: Path, wrap: Wrap) -> Iterator[Recording]:
     """Start a perf that records nothing yet. Raises: ServerError in perf's words.
 
+    ``wrap`` has it end with us: perf would go on for ever.
     Names of programs are looked up when the recording is read; nothing is kept in the user's cache of them.
     """
     their_commands, commands = os.pipe()
@@ -132,7 +133,7 @@ def recording(program: str, options: Sequence[str], file: Path) -> Iterator[Reco
         *options,
     ]
     process = subprocess.Popen(
-        argv,
+        wrap(argv),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
