@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.local_machine import online_cpus
 from pgdyno.app.profiling.counters import Processes, Turn, take_turn
 from pgdyno.app.profiling.recordings import Recordings
 from pgdyno.app.profiling.statements import StatementCounting
@@ -25,6 +26,9 @@ PLAIN_S = 2.0
 SAMPLED_S = 3.0
 STATEMENTS_S = 1.0
 TRACED_S = 0.5
+_TRACED_CPUS = (
+    4  # on more, the trace's windows are shorter: each CPU switches some ten thousand times a second
+)
 CYCLE_S = PLAIN_S + SAMPLED_S + STATEMENTS_S + TRACED_S
 _LOOK_EVERY_S = 0.05
 
@@ -79,7 +83,11 @@ class Profiling:
     def _traced(self, arm: int, taken: ArmTurns) -> None:
         if self.recordings.has_trace:
             with self.recordings.tracing():
-                taken.traced.append(self._turn(arm, TRACED_S))
+                taken.traced.append(self._turn(arm, self._traced_s))
+
+    @property
+    def _traced_s(self) -> float:
+        return TRACED_S * min(1.0, _TRACED_CPUS / len(online_cpus()))
 
     def _turn(self, arm: int, seconds: float) -> Turn:
         return take_turn(self.turns, arm, self.processes[arm], seconds)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pgdyno.app.local_machine import online_cpus
 from pgdyno.host.tracing.perf import (
     SCHEDULING,
     STACKS,
@@ -24,6 +25,7 @@ from pgdyno.profiling.scheduling import SchedulingEvent, parse_scheduling
 from pgdyno.profiling.stacks import Stack, parse_stacks
 from pgdyno.server.process.account import Account, caller, one_off_account
 
+_MOST_HZ = 997
 _KERNEL_NAMES = Path("/proc/kallsyms")
 _NO_PERF = "perf is not installed: the parts of PostgreSQL's work are not told apart (Debian: linux-perf)"
 _NO_TRACE = (
@@ -87,11 +89,12 @@ class Recordings:
 
 @contextmanager
 def open_recordings(
-    directory: Path, pids: Collection[int], frequency_hz: int, *, is_traced: bool
+    directory: Path, pids: Collection[int], samples_per_s: int, *, is_traced: bool
 ) -> Iterator[Recordings]:
     """Provide recordings that are switched off.
 
-    ``pids`` are sampled where we may not sample whole CPUs. ``is_traced``: the scheduler is.
+    ``pids`` are sampled where we may not sample whole CPUs. ``samples_per_s`` are those of all CPUs together:
+    each takes 8 kB on the disk. ``is_traced``: the scheduler is.
     """
     opened, is_root = Recordings(directory, one_off_account()), os.geteuid() == 0
     with ExitStack() as stack:
@@ -99,13 +102,18 @@ def open_recordings(
         if program is None:
             opened.remarks.append(_NO_PERF)
         else:
-            options = sampling(frequency_hz, () if is_root else pids)
+            options = sampling(_frequency_hz(samples_per_s), () if is_root else pids)
             opened.of_stacks = _opened(opened, stack, program, options, "stacks")
             if is_root and is_traced:
                 opened.of_schedule = _opened(opened, stack, program, scheduling(), "schedule")
         if opened.of_schedule is None:
             opened.remarks.append(_NO_TRACE)
         yield opened
+
+
+def _frequency_hz(samples_per_s: int) -> int:
+    """Return the frequency on each CPU: odd, so that it keeps step with nothing that happens every second."""
+    return max(1, min(_MOST_HZ, samples_per_s // len(online_cpus())) - 1 | 1)
 
 
 def _opened(

@@ -43,7 +43,7 @@ from pgdyno.server.sampling.session_looks import (
 _WINDOW_S = 10.0
 _LEAST_S = 8.0  # for two windows: sessions report their transactions once a second
 _LOOK_EVERY_S = 0.2
-_FREQUENCY_HZ = 97  # of each CPU: a prime
+_SAMPLES_PER_S = 200
 _NAME = "its own traffic"
 _BETWEEN = "between statements of a transaction"
 _OURS = 2  # transactions of ours in a window besides its looks: one lists sessions, one counts transactions
@@ -221,7 +221,7 @@ def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordi
         yield Recordings(scratch, one_off_account())
         return
     pids = (postmaster.value, *children(postmaster.value))
-    with open_recordings(scratch, pids, _FREQUENCY_HZ, is_traced=False) as opened:
+    with open_recordings(scratch, pids, _SAMPLES_PER_S, is_traced=False) as opened:
         yield opened
 
 

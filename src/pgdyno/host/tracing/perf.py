@@ -36,7 +36,12 @@ def find_perf() -> str | None:
     program = shutil.which("perf")
     if program is None:
         return None
-    done = subprocess.run([program, "--version"], capture_output=True, check=False, timeout=_ANSWER_LIMIT_S)
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, check=False, timeout=_ANSWER_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        return None
     return program if done.returncode == 0 else None
 
 
