@@ -37,6 +37,17 @@ class _Loaded:
     seed: int
     as_booted: bool
 
+    def require_nothing(self) -> None:
+        """Refuse options that a running server's traffic has no use for. Raises: UsageError."""
+        given = {
+            "--embedded": self.embedded,
+            "--pg-bin": self.pg_bin,
+            "--compare": self.compare,
+            "--scale": self.scale,
+        }
+        if refused := [name for name, value in given.items() if value]:
+            raise UsageError(f"{' and '.join(refused)} cannot be combined with --dsn")
+
     def request(self, workload: str) -> ProfileRequest:
         """Return the request that the options make. Raises: UsageError."""
         from pgdyno.app.installations import choose_installation
@@ -148,10 +159,13 @@ def command(
     It needs no hardware counters. As root and with perf, the parts of the server's work are told apart by
     samples of its stacks, and waking up from waiting in a queue by the scheduler's trace.
     """
+    loaded = _Loaded(**options)
     _require_one_subject(workload, dsn, duration_s)
+    if dsn is not None:
+        loaded.require_nothing()
     progress = open_progress()
     try:
-        found = _found(workload, dsn, duration_s or _WATCHED_S, _Loaded(**options), progress)
+        found = _found(workload, dsn, duration_s or _WATCHED_S, loaded, progress)
     finally:
         progress.close()
     if folded is not None:

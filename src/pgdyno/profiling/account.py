@@ -29,6 +29,7 @@ _TRACE = "scheduler's trace (perf), /proc/PID/schedstat"
 _COUNTERS = "/proc/PID/schedstat"
 _WAITS = "pg_stat_activity"
 _STEAL = "/proc/stat"
+_MOST_LOST = 0.05  # arbitrary: of a trace that lacks more wakings, delays are not taken
 _SESSIONS, _GENERATOR = "sessions", "load generator"
 
 
@@ -100,8 +101,14 @@ def _delays(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
         yield _line(AccountGroup.QUEUE, f"{_SESSIONS}, waiting for a CPU", _COUNTERS, sessions)
         yield _line(AccountGroup.QUEUE, f"{_GENERATOR}, waiting for a CPU", _COUNTERS, generator)
         return
-    yield from _split(_SESSIONS, sessions, [(one.window, one.server, "session_queue") for one in traced])
-    yield from _split(_GENERATOR, generator, [(one.window, one.client, "client_queue") for one in traced])
+    for whose, queued_us, its in (
+        (_SESSIONS, sessions, [(one.window, one.server, "session_queue") for one in traced]),
+        (_GENERATOR, generator, [(one.window, one.client, "client_queue") for one in traced]),
+    ):
+        if max(delays.lost_share for _, delays, _ in its) > _MOST_LOST:
+            yield _line(AccountGroup.QUEUE, f"{whose}, waiting for a CPU", _COUNTERS, queued_us)
+        else:
+            yield from _split(whose, queued_us, its)
 
 
 def _split(

@@ -72,9 +72,7 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
         r"Exec(Index|IndexOnly|Seq|Sample|Tid|TidRange)Scan\w*|ExecBitmap\w+|Bitmap\w+|tbm_\w+",
         r"table_(scan|index|block)\w+",
     ),
-    AGGREGATES: (
-        r"Exec(Hash|HashJoin\w*|Agg|Unique|AccountGroup|WindowAgg)|MultiExec(Private)?Hash|agg_\w+",
-    ),
+    AGGREGATES: (r"Exec(Hash|HashJoin\w*|Agg|Unique|Group|WindowAgg)|MultiExec(Private)?Hash|agg_\w+",),
     PLPGSQL: (r"plpgsql_\w+|exec_stmt\w*|exec_eval_\w+",),
     FUNCTIONS: (r"ExecInterpExpr\w*|ExecEval\w+|slot_getsomeattrs\w*|tts_\w+_getsomeattrs|FunctionCall\w+",),
     TRANSACTIONS: (

@@ -48,11 +48,18 @@ class Delays:
     """Time in which threads could have run and did not, in ns.
 
     ``waking_ns``: after they were woken on a CPU that was idle. ``queue_ns``: their CPU ran something else.
+    ``lost`` wakings are those that have led to no run in the trace: it lacks events.
     """
 
     waking_ns: int
     queue_ns: int
     wakings: int
+    lost: int = 0
+
+    @property
+    def lost_share(self) -> float:
+        """The share of wakings that the trace says nothing more of."""
+        return self.lost / (self.lost + self.wakings) if self.lost else 0.0
 
 
 def parse_scheduling(lines: Iterable[str]) -> Iterator[SchedulingEvent]:
@@ -76,14 +83,17 @@ def delays_of(
     """
     woken_ns: dict[int, int] = {}
     preempted_ns: dict[int, int] = {}
-    waking = queued = wakings = 0
+    waking = queued = wakings = lost = 0
     for event in events:
         if isinstance(event, Waking):
             if event.thread in threads:
-                woken_ns.setdefault(event.thread, event.at_ns)
+                lost += event.thread in woken_ns
+                woken_ns[event.thread] = event.at_ns
             continue
-        if event.left in threads and event.is_preempted:
-            preempted_ns[event.left] = event.at_ns
+        if event.left in threads:
+            lost += woken_ns.pop(event.left, None) is not None  # it has run: its beginning is missing
+            if event.is_preempted:
+                preempted_ns[event.left] = event.at_ns
         if event.begun not in threads:
             continue
         if (since := preempted_ns.pop(event.begun, None)) is not None:
@@ -95,4 +105,4 @@ def delays_of(
                 waking += event.at_ns - since
             else:
                 queued += event.at_ns - since
-    return Delays(waking, queued, wakings)
+    return Delays(waking, queued, wakings, lost)

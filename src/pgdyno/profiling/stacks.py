@@ -31,7 +31,7 @@ def parse_stacks(lines: Iterable[str]) -> Iterator[Stack]:
     frames: list[str] = []
     in_kernel = False
     for line in lines:
-        if found := _HEAD.match(line):
+        if not line.startswith("\t") and (found := _HEAD.match(line)):
             if head:
                 yield _stack(head, frames, in_kernel=in_kernel)
             head, frames, in_kernel = found, [], False

@@ -60,6 +60,12 @@ def test_all_sources_together_make_one_account() -> None:
     assert profile.sampling_slowdown == Time(100.0)
 
 
+def test_a_trace_that_lacks_wakings_is_not_used() -> None:
+    traced = Traced(window(session_queue=1), Delays(1000, 1000, 90, lost=10), Delays(0, 0, 0))
+    lines = us_by_name(account([Cycle(window(session_queue=250), traced=traced)]))
+    assert lines == {"run queue: sessions, waiting for a CPU": 250.0}
+
+
 def test_without_perf_work_and_queues_are_lines_of_their_own() -> None:
     lines = account([Cycle(window(session_cpu=400, session_queue=250, client_cpu=100, client_queue=7))])
     assert us_by_name(lines) == {

@@ -45,7 +45,6 @@ def test_waking_an_idle_cpu_is_told_from_waiting_behind_another_thread() -> None
         CpuSwitch(130, 0, 7, is_preempted=True),  # 30 ns on an idle CPU
         CpuSwitch(200, 7, 0, is_preempted=False),
         Waking(300, 7),
-        Waking(310, 7),  # it is awake already: the first one counts
         CpuSwitch(350, 9, 7, is_preempted=False),  # 50 ns behind 9
         CpuSwitch(400, 7, 9, is_preempted=True),
         CpuSwitch(470, 9, 7, is_preempted=False),  # 70 ns, because it had to give way
@@ -58,6 +57,19 @@ def test_waking_an_idle_cpu_is_told_from_waiting_behind_another_thread() -> None
 def test_a_cpu_that_is_kept_awake_by_a_spinner_counts_as_idle() -> None:
     events: list[SchedulingEvent] = [Waking(100, 7), CpuSwitch(104, 66, 7, is_preempted=True)]
     assert delays_of(events, {7}, idle={0, 66}) == Delays(waking_ns=4, queue_ns=0, wakings=1)
+
+
+def test_a_trace_that_lacks_events_says_how_many_wakings_came_to_nothing() -> None:
+    events: list[SchedulingEvent] = [
+        Waking(100, 7),  # its beginning is missing
+        CpuSwitch(200, 7, 0, is_preempted=False),
+        Waking(300, 7),  # that and its end
+        Waking(400, 7),
+        CpuSwitch(410, 0, 7, is_preempted=True),
+    ]
+    delays = delays_of(events, {7})
+    assert delays == Delays(waking_ns=10, queue_ns=0, wakings=1, lost=2)
+    assert delays.lost_share == 2 / 3
 
 
 def test_what_began_before_the_trace_is_not_counted() -> None:

@@ -54,7 +54,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     else:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
-    bounded, notes = profiled_plan(request, planned.plan, progress)
+    as_booted = request.conditions.as_booted or _why_as_booted(request, planned.plan)
+    bounded, notes = profiled_plan(request, planned.plan, as_booted, progress)
     planned = replace(planned, plan=bounded)
     terms = request.terms(planned.plan)
     conditions = replace(
@@ -63,7 +64,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         accepts_builds=planned.plan.server is not None,
         is_resumable=False,
         is_futile=partial(_is_futile, terms=terms),
-        as_booted=request.conditions.as_booted or _why_as_booted(request, planned.plan),
+        as_booted=as_booted,
     )
     host, server = document_of(subject.host), document_of(subject.server)
     context = Context(host, server, planned.plan, terms=terms)

@@ -1,1 +1,1 @@
-"""TransactionProfile a workload: where a transaction's time goes."""
+"""Profile a workload: where a transaction's time goes."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.app.arenas.arm import Arm
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.turns import Turns
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.profiling.cycles import Counters
@@ -36,18 +37,19 @@ class Processes:
     clients: tuple[int, ...]
     client_threads: frozenset[int]
     cpus: tuple[int, ...]
+    spinners: tuple[int, ...] = ()  # which keep CPUs awake, and are no work
 
     @classmethod
-    def of(cls, arm: Arm, clients: tuple[int, ...], cpus: tuple[int, ...]) -> Processes:
+    def of(cls, arm: Arm, clients: tuple[int, ...], split: CpuSplit) -> Processes:
         """Return the processes that there are once the load is connected."""
         sessions = arm.session_pids()
         background = tuple(pid for pid in arm.server_pids() if pid not in sessions)
         client_threads = frozenset(thread for pid in clients for thread in threads(pid))
-        return cls(sessions, background, clients, client_threads, cpus)
+        return cls(sessions, background, clients, client_threads, split.server, split.spinners)
 
     def read(self) -> Counters:
         """Return all counters as they are now."""
-        host = read_host_cpu(self.cpus)
+        host = read_host_cpu(self.cpus, without=self.spinners)
         return Counters(
             session_cpu=_cpu_ns(self.sessions),
             session_queue=sum(map(queue_ns, self.sessions)),

@@ -19,14 +19,15 @@ from pgdyno.app.profiling.statements import DATABASE, LIBRARY, StatementCounting
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.generators.transaction_log import log_label
 from pgdyno.host.probing.spinners import Spinners
-from pgdyno.model.errors import ServerStartError, UsageError
+from pgdyno.model.errors import ServerError, ServerStartError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.profiles.profile import StatementTime, TransactionProfile
 from pgdyno.model.variants.variant import Variant, require_durable, require_measurable
 from pgdyno.profiling.summary import Profiled, sum_up
+from pgdyno.report.page.awake import awake_sentence
 from pgdyno.server.process.installation import Installation
 
 _NAME = "profile"
@@ -47,7 +48,7 @@ class ProfileRequest:
 
 
 def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionProfile, ...]:
-    """TransactionProfile a workload on scratch servers, one for each variant.
+    """Profile a workload on scratch servers, one for each variant.
 
     Raises: UsageError for a workload that our driver does not issue as transactions, and whatever
     measuring raises.
@@ -69,11 +70,13 @@ def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionPro
         study = Study(_NAME, question, request.variants, (request.workload.name,), request.design)
         with awake.prepared_for(study) as prepared:
             try:
-                return _profiled(prepared, request, progress, is_counting=True)
+                found = _profiled(prepared, request, progress, is_counting=True)
             except ServerStartError as error:
                 if LIBRARY not in (error.detail or ""):
                     raise
-                return _profiled(prepared, request, progress, is_counting=False)
+                found = _profiled(prepared, request, progress, is_counting=False)
+    said = awake_sentence(kept.record)
+    return tuple(replace(one, remarks=(said, *one.remarks)) for one in found)
 
 
 def is_profiled(workload: Workload) -> bool:
@@ -125,8 +128,7 @@ def _of_arms(
         progress.step("warming up")
         for arm in range(len(arms)):
             turns.warm_up(arm, design.warmup_s)
-        cpus = loads.split.server
-        processes = [Processes.of(arm, turns.pids(index), cpus) for index, arm in enumerate(arms)]
+        processes = [Processes.of(arm, turns.pids(index), loads.split) for index, arm in enumerate(arms)]
         pids = [pid for one in processes for pid in (*one.sessions, *one.background)]
         recordings = stack.enter_context(open_recordings(loads.scratch, pids, _SAMPLES_PER_S, is_traced=True))
         profiling = Profiling(arms, processes, statements, turns, recordings)
@@ -154,8 +156,20 @@ def _results(
         clients = request.workload.clients or request.design.clients
         profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))
         counted, statements = transactions_in(taken[index].statements, log), profiling.statements[index]
-        times = statements.times(counted) if statements and counted else ()
-        yield sum_up(profiled, cycles, times, remarks)
+        times, gap = _times(statements, counted)
+        yield sum_up(profiled, cycles, times, (*remarks, *gap))
+
+
+def _times(
+    statements: StatementCounting | None, transactions: int
+) -> tuple[tuple[StatementTime, ...], tuple[str, ...]]:
+    """Return the statements' times, or why there are none."""
+    if statements is None or not transactions:
+        return (), ()
+    try:
+        return statements.times(transactions), ()
+    except ServerError as error:  # PostgreSQL 12 counts no planning
+        return (), (f"statements are not told apart: {error.message}",)
 
 
 def _statements(stack: ExitStack, arm: Arm) -> StatementCounting:

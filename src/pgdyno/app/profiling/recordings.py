@@ -27,7 +27,15 @@ from pgdyno.server.process.account import Account, caller, one_off_account
 
 _MOST_HZ = 997
 _KERNEL_NAMES = Path("/proc/kallsyms")
-_NO_PERF = "perf is not installed: the parts of PostgreSQL's work are not told apart (Debian: linux-perf)"
+_PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+_NO_PERF = (
+    "perf is not installed, or not for this kernel: the parts of PostgreSQL's work are not told apart "
+    "(Debian: linux-perf)"
+)
+_NO_KERNEL = (
+    "the parts of PostgreSQL's work are not told apart: without root, perf sees nothing of the kernel's work "
+    "for it here (kernel.perf_event_paranoid is above 1)"
+)
 _NO_TRACE = (
     "the scheduler is not traced: waking an idle CPU and waiting for a busy one are one line, which lacks "
     "what interrupting an idle CPU takes"
@@ -63,10 +71,19 @@ class Recordings:
         return nullcontext() if self.of_schedule is None else self.of_schedule.on()
 
     def end(self) -> None:
-        """End them, so that they can be read. Raises: ServerError in perf's words."""
-        for one in filter(None, (self.of_stacks, self.of_schedule)):
+        """End them, so that they can be read. One that fails is a remark, and missing."""
+        self.of_stacks, self.of_schedule = self._ended(self.of_stacks), self._ended(self.of_schedule)
+
+    def _ended(self, one: Recording | None) -> Recording | None:
+        if one is None:
+            return None
+        try:
             one.end()
-            self.reader.own(one.file)
+        except ServerError as error:
+            self.remarks.append(_said(error))
+            return None
+        self.reader.own(one.file)
+        return one
 
     def stacks(self) -> Iterator[Stack]:
         """Yield the samples."""
@@ -101,6 +118,8 @@ def open_recordings(
         program = find_perf()
         if program is None:
             opened.remarks.append(_NO_PERF)
+        elif not is_root and not _sees_kernel():
+            opened.remarks.append(_NO_KERNEL)
         else:
             options = sampling(_frequency_hz(samples_per_s), () if is_root else pids)
             opened.of_stacks = _opened(opened, stack, program, options, "stacks")
@@ -109,6 +128,11 @@ def open_recordings(
         if opened.of_schedule is None:
             opened.remarks.append(_NO_TRACE)
         yield opened
+
+
+def _sees_kernel() -> bool:
+    """Whether perf samples what the kernel does for processes of ours."""
+    return int(_PARANOID.read_text()) <= 1
 
 
 def _frequency_hz(samples_per_s: int) -> int:
@@ -123,5 +147,9 @@ def _opened(
         file = opened.directory / f"perf-{name}.data"
         return stack.enter_context(recording(program, options, file, caller().command))
     except ServerError as error:
-        opened.remarks.append(f"{error.message}: {error.detail}" if error.detail else error.message)
+        opened.remarks.append(_said(error))
         return None
+
+
+def _said(error: ServerError) -> str:
+    return f"{error.message}: {error.detail}" if error.detail else error.message

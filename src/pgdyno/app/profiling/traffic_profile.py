@@ -22,7 +22,7 @@ from pgdyno.app.profiling.results import within
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
-from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
@@ -36,44 +36,54 @@ from pgdyno.server.process.processes import children, cpu_ns, queue_ns
 from pgdyno.server.sampling.session_looks import (
     SessionLooks,
     look_at_sessions,
+    may_see_sessions,
     read_session_pids,
-    read_transactions,
+    read_session_totals,
 )
 
 _WINDOW_S = 10.0
-_LEAST_S = 8.0  # for two windows: sessions report their transactions once a second
+_LEAST_S, _MOST_S = 8.0, 1800.0  # two windows: sessions report once a second; 3 GB of recordings
+_MOST_BEGUN = 0.5  # of the sessions that are seen; of servers with more, too much is not
 _LOOK_EVERY_S = 0.2
 _SAMPLES_PER_S = 200
 _NAME = "its own traffic"
 _BETWEEN = "between statements of a transaction"
-_OURS = 2  # transactions of ours in a window besides its looks: one lists sessions, one counts transactions
+_OURS = 1  # a transaction of ours in a window besides its looks: the one that counts
 
 
 @dataclass(frozen=True)
 class _Watched:
-    """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers."""
+    """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers.
+
+    ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
+    ``begun`` sessions are those that were opened meanwhile.
+    """
 
     looks: SessionLooks
     transactions: int
+    in_transactions_s: float | None
     added: Counters | None
     monotonic_ns: tuple[int, int]
     sessions: frozenset[int]
-    ended: int
+    begun: int
 
     @property
     def seconds(self) -> float:
         return (self.monotonic_ns[1] - self.monotonic_ns[0]) / 1e9
 
+    @property
+    def mean_sessions(self) -> float:
+        """The mean number of sessions in transactions: as the server counts it, else by looks."""
+        if self.in_transactions_s is None:
+            return self.looks.in_transactions / self.looks.looks
+        return self.in_transactions_s / self.seconds
+
     def require_traffic(self) -> None:
-        """Raise ServerError if all sessions are hidden, MeasurementError if there is nothing to see."""
-        if not self.looks.in_transactions and self.looks.hidden:
-            raise ServerError(
-                "the role may not see the sessions of others",
-                hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
-            )
-        if self.transactions <= 0 or not self.looks.in_transactions:
+        """Raise MeasurementError if there is nothing to see."""
+        if self.transactions <= 0 or self.mean_sessions <= 0:
             raise MeasurementError(
                 f"hardly a transaction was seen within {self.seconds:.0f} s",
+                detail="with track_counts or track_activities off, the server shows none",
                 hint="profile the server while it works",
             )
 
@@ -88,19 +98,14 @@ class _Watched:
             working=self.looks.working / self.looks.looks,
         )
 
-    @property
-    def mean_sessions(self) -> float:
-        """The mean number of sessions in transactions."""
-        return self.looks.in_transactions / self.looks.looks
-
     def _mean(self, sums: Mapping[str, int]) -> dict[str, float]:
-        """Return mean numbers of sessions that wait."""
-        waiting = self.looks.in_transactions - self.looks.working
-        if self.added is None or not waiting:
-            return {event: sessions / self.looks.looks for event, sessions in sums.items()}
-        could_run_ns = self.added.session_cpu + self.added.session_queue + self.added.stolen
-        really_waiting = max(0.0, self.mean_sessions - could_run_ns / 1e9 / self.seconds)
-        return {event: really_waiting * sessions / waiting for event, sessions in sums.items()}
+        """Return mean numbers of sessions that wait: together no more than neither run nor want to."""
+        waiting = (self.looks.in_transactions - self.looks.working) / self.looks.looks
+        share = 1.0
+        if self.added is not None and waiting:
+            could_run_s = (self.added.session_cpu + self.added.session_queue + self.added.stolen) / 1e9
+            share = min(1.0, max(0.0, self.mean_sessions - could_run_s / self.seconds) / waiting)
+        return {event: share * sessions / self.looks.looks for event, sessions in sums.items()}
 
 
 @dataclass(frozen=True)
@@ -114,26 +119,33 @@ class _Moment:
     def of(cls, postmaster: int, own: int) -> _Moment:
         """Return them as they are now, without our own session."""
         pids = {postmaster, *children(postmaster)} - {own}
-        return cls({pid: (cpu_ns(pid) or 0, queue_ns(pid)) for pid in pids}, read_host_cpu(online_cpus()))
+        read = {pid: (cpu_ns(pid), queue_ns(pid)) for pid in pids}
+        alive = {pid: (cpu, queue) for pid, (cpu, queue) in read.items() if cpu is not None}
+        return cls(alive, read_host_cpu(online_cpus()))
 
     def since(self, before: _Moment, sessions: Collection[int]) -> Counters:
-        """Return the increments. Processes that have ended are missing, those that have begun are whole."""
-        cpu = {pid: now[0] - before.processes.get(pid, (0, 0))[0] for pid, now in self.processes.items()}
-        queue = {pid: now[1] - before.processes.get(pid, (0, 0))[1] for pid, now in self.processes.items()}
+        """Return the increments of the processes that were there at both times."""
+        both = self.processes.keys() & before.processes.keys()
+        cpu = {pid: self.processes[pid][0] - before.processes[pid][0] for pid in both}
+        queue = {pid: self.processes[pid][1] - before.processes[pid][1] for pid in both}
+        session_cpu = sum(ns for pid, ns in cpu.items() if pid in sessions)
+        busy = (self.host.busy_s - before.host.busy_s) * 1e9
+        stolen = (self.host.steal_s - before.host.steal_s) * 1e9
         return Counters(
-            session_cpu=sum(ns for pid, ns in cpu.items() if pid in sessions),
+            session_cpu=session_cpu,
             session_queue=sum(ns for pid, ns in queue.items() if pid in sessions),
             background_cpu=sum(ns for pid, ns in cpu.items() if pid not in sessions),
             client_cpu=0,
             client_queue=0,
-            stolen=int((self.host.steal_s - before.host.steal_s) * 1e9),
-            busy=int((self.host.busy_s - before.host.busy_s) * 1e9),
+            # of all CPUs, whoever used them: the sessions' share of it
+            stolen=int(stolen * min(1.0, session_cpu / busy)) if busy > 0 else 0,
+            busy=int(busy),
         )
 
 
 @dataclass(frozen=True)
 class _Traffic:
-    """A server whose traffic is watched. ``postmaster`` None: it is not proven to run on this host.
+    """A server whose traffic is watched. ``postmaster`` None: its processes are not seen.
 
     ``own`` is the process of our session.
     """
@@ -145,18 +157,24 @@ class _Traffic:
     def watch(self, window_s: float, tell: Callable[[float], None]) -> _Watched:
         """Watch for a window."""
         before, sessions = self._moment(), self._sessions()
-        transactions, began_ns = read_transactions(self.connection), time.monotonic_ns()
+        totals, began_ns = read_session_totals(self.connection), time.monotonic_ns()
         looks = look_at_sessions(self.connection, window_s, _LOOK_EVERY_S, tell)
-        ended_ns, ended = time.monotonic_ns(), read_transactions(self.connection)
+        ended_ns, ended = time.monotonic_ns(), read_session_totals(self.connection)
         left, after = self._sessions(), self._moment()
         all_seen = sessions | left
+        begun = 0 if ended.sessions is None or totals.sessions is None else ended.sessions - totals.sessions
+        is_steady = begun <= _MOST_BEGUN * len(all_seen)
+        in_transactions_s = None
+        if ended.in_transactions_s is not None and totals.in_transactions_s is not None:
+            in_transactions_s = ended.in_transactions_s - totals.in_transactions_s
         return _Watched(
             looks,
-            ended - transactions - looks.looks - _OURS,
-            after.since(before, all_seen) if before and after else None,
+            ended.transactions - totals.transactions - looks.looks - _OURS,
+            in_transactions_s,
+            after.since(before, all_seen) if before and after and is_steady else None,
             (began_ns, ended_ns),
             all_seen,
-            len(sessions - left),
+            begun,
         )
 
     def _moment(self) -> _Moment | None:
@@ -172,18 +190,23 @@ class _Traffic:
 def profile_attached(dsn: str, duration_s: float, progress: Progress) -> TransactionProfile:
     """Profile the traffic of a running server for about a time.
 
-    Raises: UsageError for too short a time; MeasurementError if it does nothing; ServerError if the role may
-    see no session of others; ConnectionFailedError.
+    Raises: UsageError for another time than it can be watched for; MeasurementError if it does nothing;
+    ServerError if the role may not see the sessions of others; ConnectionFailedError.
     """
-    if duration_s < _LEAST_S:
+    if not _LEAST_S <= duration_s <= _MOST_S:
         raise UsageError(
-            f"{duration_s:g} s are too short to watch a server", hint=f"--for {_LEAST_S:g}s, or longer"
+            f"a server is not watched for {duration_s:g} s", hint=f"--for {_LEAST_S:g}s to {_MOST_S / 60:g}m"
         )
     windows = max(2, round(duration_s / _WINDOW_S))
     window_s = duration_s / windows
     with closing(connect(dsn)) as connection, workspace().scratch() as scratch:
-        postmaster = postmaster_of(connection)
+        if not may_see_sessions(connection):
+            raise ServerError(
+                "the role may not see the sessions of others",
+                hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
+            )
         own = identify_backend(connection).pid
+        postmaster = _on_this_host(postmaster_of(connection), own)
         traffic = _Traffic(connection, postmaster.or_none(), own)
         spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
         with _opened_recordings(scratch, postmaster) as recordings:
@@ -205,14 +228,21 @@ def profile_attached(dsn: str, duration_s: float, progress: Progress) -> Transac
     return sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
 
 
+def _on_this_host(postmaster: Fact[int], own: int) -> Fact[int]:
+    """Return the postmaster, if the server numbers its processes as this host does."""
+    if isinstance(postmaster.value, Unknown) or own in children(postmaster.value):
+        return postmaster
+    return unknown("it runs in a container, which numbers processes otherwise", postmaster.source)
+
+
 def _tell(progress: Progress, before_s: float, whole_s: float, passed_s: float) -> None:
     progress.advance(before_s + passed_s, whole_s)
 
 
 def _own_cpu_s(postmaster: Fact[int], own: int) -> float:
     """Return the CPU time of this process, of its children that have ended, and of our session."""
-    is_here = postmaster.is_known and own in children(postmaster.or_else(0))
-    return sum(os.times()[:4]) + (cpu_ns(own) or 0) / 1e9 * is_here
+    ours = sum(os.times()[:4])
+    return ours + (cpu_ns(own) or 0) / 1e9 if postmaster.is_known else ours
 
 
 @contextmanager
@@ -228,15 +258,13 @@ def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordi
 def _remarks(watched: Sequence[_Watched], postmaster: Fact[int]) -> Iterator[str]:
     if isinstance(postmaster.value, Unknown):
         yield f"processes are not seen: the server is not proven to run here: {postmaster.value.reason}"
-    if ended := sum(one.ended for one in watched):
-        yield f"{ended} sessions ended within a window: their last CPU time is not counted"
+    elif any(one.added is None for one in watched):
+        begun = sum(one.begun for one in watched)
+        yield f"{begun:,} sessions began meanwhile: CPU time is not shown, that of ended ones is not known"
     looks = sum(one.looks.looks for one in watched)
-    if hidden := sum(one.looks.hidden for one in watched):
-        grant = "GRANT pg_read_all_stats TO it"
-        yield f"{hidden / looks:.3g} sessions of other roles are hidden from this one: {grant}"
     yield (
-        "transactions are those that the server counts, of all databases; their time is that of sessions in "
-        f"transactions, from {looks} looks"
+        "transactions and the time of sessions in them are those that the server counts, of all databases; "
+        f"{looks} looks at sessions say what they wait for"
     )
 
 

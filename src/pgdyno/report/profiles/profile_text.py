@@ -139,10 +139,10 @@ def notes(profile: TransactionProfile) -> Iterator[str]:
     for line in profile.lines:
         sources.setdefault(line.source, {})[line.group] = None
     yield "Sources: " + "; ".join(f"{', '.join(groups)}: {source}" for source, groups in sources.items())
-    if (slower := profile.sampling_slowdown) is not None:
+    if profile.stacks and (slower := profile.sampling_slowdown) is not None:
         yield (
             f"While stacks were sampled, a transaction took {slower.us:+,.0f} µs ({interval(slower)}) "
-            "longer; the times above are of windows without samples"
+            "longer; CPU time and time in a queue are of windows without samples"
         )
     if profile.background_us:
         yield f"The server's other processes took {profile.background_us:,.1f} µs of CPU time a transaction"

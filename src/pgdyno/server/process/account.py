@@ -12,7 +12,7 @@ import os
 import pwd
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,9 @@ def one_off_account() -> Account:
     if os.geteuid() != 0:
         return caller()
     taken = {entry.pw_uid for entry in pwd.getpwall()}
-    taken |= {entry.stat().st_uid for entry in Path("/proc").iterdir() if entry.name.isdigit()}
+    for entry in Path("/proc").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            taken.add(entry.stat().st_uid)
     free = next(uid for uid in reversed(_ONE_OFF_IDS) if uid not in taken)
     return Account("", free, free, is_other=True)
 

@@ -12,17 +12,25 @@ from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
 
-# Of sessions that are hidden from the role, the database is all that shows.
 _LOOK: LiteralString = """
 SELECT pid, state, wait_event_type, wait_event FROM pg_catalog.pg_stat_activity
-WHERE pid <> pg_catalog.pg_backend_pid()
-  AND (backend_type = 'client backend' OR backend_type IS NULL AND datid IS NOT NULL)
+WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
 """
-_TRANSACTIONS: LiteralString = """
+_MAY_SEE: LiteralString = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
+_TOTALS: LiteralString = """
+SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint,
+       pg_catalog.sum(active_time + idle_in_transaction_time), pg_catalog.sum(sessions)::bigint
+FROM pg_catalog.pg_stat_database
+"""
+_OLD_TOTALS: LiteralString = """
 SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint FROM pg_catalog.pg_stat_database
 """
+_WITH_SESSION_TIMES = 140_000
 _IN_TRANSACTION = "idle in transaction"  # also: (aborted)
 _CLIENT = "Client"
+_READING = (
+    "ClientRead"  # of an active session: it was computing when its state was looked at, a moment before
+)
 _TELL_EVERY_S = 1.0
 
 
@@ -30,14 +38,12 @@ _TELL_EVERY_S = 1.0
 class SessionLooks:
     """Sums over all looks: sessions that work or want to, and others by the event that they wait for.
 
-    ``between`` are sessions between two statements of a transaction; ``hidden`` are those of other roles that
-    ours may not see.
+    ``between`` are sessions between two statements of a transaction.
     """
 
     looks: int = 0
     working: int = 0
     between: int = 0
-    hidden: int = 0
     waits: Counter[str] = field(default_factory=Counter)
     client_waits: Counter[str] = field(default_factory=Counter)
 
@@ -48,18 +54,22 @@ class SessionLooks:
 
     def add(self, state: str | None, wait_type: str | None, event: str | None) -> None:
         """Count a session of a look."""
-        if state is None:
-            self.hidden += 1
-        elif state.startswith(_IN_TRANSACTION):
+        if state is None:  # it is beginning
+            return
+        if state.startswith(_IN_TRANSACTION):
             self.between += 1
         elif state != "active":
             return
-        elif wait_type is None:
+        elif wait_type is None or event == _READING:
             self.working += 1
         elif wait_type == _CLIENT:
-            self.client_waits[f"{wait_type}:{event}"] += 1
+            self.client_waits[_named(wait_type, event)] += 1
         else:
-            self.waits[f"{wait_type}:{event}"] += 1
+            self.waits[_named(wait_type, event)] += 1
+
+
+def _named(wait_type: str, event: str | None) -> str:
+    return " ".join(f"{wait_type}:{event}".split())
 
 
 @answers_of_postgresql()
@@ -93,9 +103,33 @@ def read_session_pids(connection: Connection) -> frozenset[int]:
         return frozenset(int(pid) for pid, *_ in connection.execute(_LOOK, prepare=True).fetchall())
 
 
+@dataclass(frozen=True)
+class SessionTotals:
+    """Counts of all databases, as sessions have reported them: about once a second, when a transaction ends.
+
+    ``in_transactions_s`` is the time of sessions in transactions, ``sessions`` how many have begun; None: the
+    server does not count them (before PostgreSQL 14).
+    """
+
+    transactions: int
+    in_transactions_s: float | None
+    sessions: int | None
+
+
 @answers_of_postgresql()
-def read_transactions(connection: Connection) -> int:
-    """Return how many transactions of all databases have ended, as sessions have reported them."""
+def read_session_totals(connection: Connection) -> SessionTotals:
+    """Return the counts up to now."""
+    has_times = connection.info.server_version >= _WITH_SESSION_TIMES
     with failures_in_words():
-        [[count]] = connection.execute(_TRANSACTIONS).fetchall()
-    return int(count)
+        if not has_times:
+            [[transactions]] = connection.execute(_OLD_TOTALS).fetchall()
+            return SessionTotals(int(transactions), None, None)
+        [[transactions, ms, sessions]] = connection.execute(_TOTALS).fetchall()
+    return SessionTotals(int(transactions), float(ms) / 1000, int(sessions))
+
+
+@answers_of_postgresql()
+def may_see_sessions(connection: Connection) -> bool:
+    """Whether the role may see the sessions of others."""
+    with failures_in_words():
+        return connection.execute(_MAY_SEE).fetchall() == [(True,)]

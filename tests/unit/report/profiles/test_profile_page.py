@@ -9,6 +9,7 @@ from pgdyno.model.profiles.profile import (
     AccountLine,
     KernelEntry,
     Remedy,
+    StackCount,
     StatementTime,
     Time,
     TransactionProfile,
@@ -51,6 +52,7 @@ PROFILE = TransactionProfile(
     sampling_slowdown=Time(20.0, 10.0, 30.0),
     advice=(Remedy(("planning", "parsing"), 0.25, ("plan_cache_mode",), "statements are planned"),),
     remarks=("no trace",),
+    stacks=(StackCount(("main", "planner"), 3),),
 )
 
 
@@ -86,7 +88,7 @@ def test_notes_say_where_lines_come_from_and_the_cost_of_sampling() -> None:
     slower = "While stacks were sampled, a transaction took +20 µs (10.0 … 30.0) longer"
     assert [*notes(PROFILE)] == [
         "Sources: server, client: made up",
-        f"{slower}; the times above are of windows without samples",
+        f"{slower}; CPU time and time in a queue are of windows without samples",
         "The server's other processes took 3.0 µs of CPU time a transaction",
         "no trace",
     ]
@@ -105,7 +107,7 @@ def test_a_page_shows_names_as_they_are_and_runs_nothing() -> None:
     page = render_profiles((replace(PROFILE, variant=HOSTILE, workload=HOSTILE),))
     assert "<script>" not in page
     assert page.count("&lt;script&gt;") > 3
-    assert page.count("<svg") == 2 + len(AccountGroup)  # two widths, and the legend
+    assert page.count("<svg") == 4 + len(AccountGroup)  # two charts in two widths, and the legend
     assert "default-src 'none'" in page
 
 
