@@ -8,6 +8,8 @@ from dataclasses import replace
 from pgdyno.model.plans.plan import Plan, PlanLine
 from pgdyno.model.profiles.profile import TransactionProfile
 
+_NAMED = 2  # of the lines that it would shorten
+
 
 def with_bounds(plan: Plan, profiles: Sequence[TransactionProfile]) -> Plan:
     """Return the plan with a sentence more in each reason that a profile has something to say on."""
@@ -16,11 +18,15 @@ def with_bounds(plan: Plan, profiles: Sequence[TransactionProfile]) -> Plan:
 
 def _with_bound(line: PlanLine, profiles: Sequence[TransactionProfile]) -> PlanLine:
     bounds = [*_bounds(line.change.lever, profiles)]
-    return replace(line, reason=f"{line.reason}; by the profile, {', '.join(bounds)}") if bounds else line
+    return (
+        replace(line, reason=f"{line.reason}; by a profile of the baseline, {', '.join(bounds)}")
+        if bounds
+        else line
+    )
 
 
 def _bounds(lever: str, profiles: Sequence[TransactionProfile]) -> Iterator[str]:
     for profile in profiles:
         for one in profile.advice:
             if lever in one.levers:
-                yield f"{one.lines[0]} and the like are worth at most {one.gain:+.0%} on {profile.workload}"
+                yield f"at most {one.gain:+.0%} on {profile.workload} ({', '.join(one.lines[:_NAMED])})"

@@ -33,8 +33,8 @@ def test_a_change_has_the_bounds_of_all_workloads_in_its_reason() -> None:
     writes = profile_of("writes", Remedy(("reading rows",), 0.256, (lever, "other"), "code"))
     bounded = with_bounds(plan, [reads, writes])
     assert bounded.lines[0].reason == (
-        f"{plan.lines[0].reason}; by the profile, reading rows and the like are worth at most +50% on reads, "
-        "reading rows and the like are worth at most +26% on writes"
+        f"{plan.lines[0].reason}; by a profile of the baseline, "
+        "at most +50% on reads (reading rows, sorting), at most +26% on writes (reading rows)"
     )
     others = [line for line in plan.lines if line.change.lever != lever]
     assert [line for line in bounded.lines if line.change.lever != lever] == others

@@ -131,7 +131,7 @@ def open_recordings(
 
 
 def _sees_kernel() -> bool:
-    """Whether perf samples what the kernel does for processes of ours."""
+    """Whether perf samples the kernel's work for processes of ours."""
     return int(_PARANOID.read_text()) <= 1
 
 
