@@ -73,10 +73,23 @@ class _Watched:
 
     @property
     def mean_sessions(self) -> float:
-        """The mean number of sessions in transactions: as the server counts it, else by looks."""
+        """The mean number of sessions in transactions: as the server counts it, else by looks.
+
+        It counts from when a statement has been read. Of transactions of one short statement, that leaves out
+        most of what the session does for them: it is at least the time in which sessions run or could run.
+        """
         if self.in_transactions_s is None:
-            return self.looks.in_transactions / self.looks.looks
-        return self.in_transactions_s / self.seconds
+            counted = self.looks.in_transactions / self.looks.looks
+        else:
+            counted = self.in_transactions_s / self.seconds
+        return max(counted, self.could_run_s / self.seconds)
+
+    @property
+    def could_run_s(self) -> float:
+        """The time in which sessions ran, or could have; 0 where their processes are not seen."""
+        if self.added is None:
+            return 0.0
+        return (self.added.session_cpu + self.added.session_queue + self.added.stolen) / 1e9
 
     def require_traffic(self) -> None:
         """Raise MeasurementError if there is nothing to see."""
@@ -103,8 +116,7 @@ class _Watched:
         waiting = (self.looks.in_transactions - self.looks.working) / self.looks.looks
         share = 1.0
         if self.added is not None and waiting:
-            could_run_s = (self.added.session_cpu + self.added.session_queue + self.added.stolen) / 1e9
-            share = min(1.0, max(0.0, self.mean_sessions - could_run_s / self.seconds) / waiting)
+            share = min(1.0, (self.mean_sessions - self.could_run_s / self.seconds) / waiting)
         return {event: share * sessions / self.looks.looks for event, sessions in sums.items()}
 
 
