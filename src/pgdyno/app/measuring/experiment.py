@@ -31,6 +31,7 @@ from pgdyno.experiments.decisions.notes import (
     hopeless_note,
     method_notes,
     noise_note,
+    seat_note,
     step_labels,
 )
 from pgdyno.experiments.decisions.round_plan import RoundPlan
@@ -293,6 +294,7 @@ class ExperimentRun:
             notes=(
                 *experiment.notes,
                 *noise_note(experiment),
+                *seat_note(experiment),
                 *hopeless_note(experiment),
                 *(wal_notes(experiment) if is_complete else ()),
             ),

@@ -12,10 +12,14 @@ from pgdyno.experiments.decisions.stopping import (
 )
 from pgdyno.experiments.design.phase import phase_note
 from pgdyno.experiments.verdicts.durability import is_hopeless
+from pgdyno.experiments.verdicts.seat_effects import seat_effects
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
+
+_TOLD_SPREAD = 0.02  # arbitrary
 
 
 def noise_note(experiment: Experiment) -> tuple[str, ...]:
@@ -43,6 +47,27 @@ def hopeless_note(experiment: Experiment) -> tuple[str, ...]:
     if not is_hopeless(experiment):
         return ()
     return ("measuring stopped early: the servers are not equally durable, so that no verdict can be given",)
+
+
+def seat_note(experiment: Experiment) -> tuple[str, ...]:
+    """Say how much the places of servers differed, where that was taken out of the intervals and was much."""
+    names = [variant.name for variant in experiment.variants]
+    found = {
+        workload: seat_effects(experiment.blocks, workload, THROUGHPUT, names, experiment.design)
+        for workload in experiment.workloads
+    }
+    listed = ", ".join(
+        f"{numbers.share(effects.spread, 0)} on {workload}"
+        for workload, effects in found.items()
+        if effects is not None and effects.spread >= _TOLD_SPREAD
+    )
+    if not listed:
+        return ()
+    note = (
+        f"the fastest of {len(names)} places (data copy and order of start) was faster than the slowest by "
+        f"{listed}; servers changed places, and intervals are without it"
+    )
+    return (note,)
 
 
 def durability_marks(study: Study) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.experiments.metric import METRICS, Metric
@@ -78,13 +79,19 @@ def judge(
     """
     measured = {(block.workload, name) for block in blocks for arm in block.arms for name in arm.values}
     primary = verdict_metrics()[0]
+    by_seat = {
+        (workload, metric): seat_effects(blocks, workload, metric.name, variants, design)
+        for workload in workloads
+        for metric in verdict_metrics()
+        if metric is primary or (workload, metric.name) in measured
+    }
     return [
-        _verdict(blocks, workload, metric, (variant, baseline), design)
+        _verdict(blocks, workload, metric, (variant, baseline), design, by_seat[workload, metric])
         for workload in workloads
         for variant in variants
         if variant != baseline
         for metric in verdict_metrics()
-        if metric is primary or (workload, metric.name) in measured
+        if (workload, metric) in by_seat
     ]
 
 
@@ -107,7 +114,12 @@ def is_comparable(blocks: Sequence[Block], workload: str, variant: str, baseline
 
 
 def _verdict(
-    blocks: Sequence[Block], workload: str, metric: Metric, arms: tuple[str, str], design: Design
+    blocks: Sequence[Block],
+    workload: str,
+    metric: Metric,
+    arms: tuple[str, str],
+    design: Design,
+    by_seat: SeatEffects | None,
 ) -> Verdict:
     """Return one verdict; a cell that missed its background rate is not compared."""
     variant, baseline = arms
@@ -118,7 +130,10 @@ def _verdict(
         for name, how in missed.items()
         if how is not None
     ]
-    ratios = [] if reasons else sorted(log_ratios(blocks, workload, metric.name, variant, baseline).items())
+    series = {} if reasons else log_ratios(blocks, workload, metric.name, variant, baseline)
+    if by_seat is not None and series:
+        series = by_seat.removed(series, variant, baseline)
+    ratios = sorted(series.items())
     verdict = decide(
         [of_round for _, of_round in ratios],
         workload=workload,
