@@ -37,6 +37,7 @@ COMMANDS = (
     "run",
     "workload",
     "accelerate",
+    "tune",
     "awake",
     "report",
     "experiments",

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pgdyno.app.acceleration.request import AccelerateRequest
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.profiling.profile import ProfileRequest, is_profiled, profile
 from pgdyno.model.errors import PgdynoError, StillChangedError
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.variants.variant import Variant
 from pgdyno.profiling.bounds import with_bounds
 
 _CYCLES = 2  # of seven seconds: enough to rank lines
-_LEAST_BUDGET_S = 420.0  # arbitrary: of less time, the measurement needs all
+LEAST_BUDGET_S = 420.0  # arbitrary: of less time, the measurement needs all
 
 
 def profiled_plan(
@@ -25,28 +28,36 @@ def profiled_plan(
 
     There are none where the budget is too small for it.
     """
-    if request.budget_s < _LEAST_BUDGET_S:
+    if request.budget_s < LEAST_BUDGET_S:
         return plan, ()
+    conditions = replace(request.conditions, as_booted=as_booted)
+    found, notes = baseline_profiles(request.base, conditions, progress)
+    return with_bounds(plan, found), notes
+
+
+def baseline_profiles(
+    base: Variant, conditions: Conditions, progress: Progress
+) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
+    """Return a short profile of every workload that has one, and notes on those that failed."""
     found, notes = list[TransactionProfile](), list[str]()
-    for one in _requests(request, as_booted):
+    for one in _requests(base, conditions):
         try:
             found += profile(one, progress)
         except StillChangedError:
             raise  # the machine was not given back
         except PgdynoError as error:
             notes.append(f"{one.workload.name} was not profiled: {error.message}")
-    return with_bounds(plan, found), tuple(notes)
+    return tuple(found), tuple(notes)
 
 
-def _requests(request: AccelerateRequest, as_booted: str) -> Iterator[ProfileRequest]:
-    conditions = request.conditions
+def _requests(base: Variant, conditions: Conditions) -> Iterator[ProfileRequest]:
     for workload in conditions.workloads.values():
         if is_profiled(workload):
             yield ProfileRequest(
-                variants=(request.base,),
+                variants=(base,),
                 workload=workload,
                 installation=conditions.installation,
                 design=conditions.design,
                 cycles=_CYCLES,
-                as_booted=as_booted,
+                as_booted=conditions.as_booted,
             )

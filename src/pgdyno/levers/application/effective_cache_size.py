@@ -56,6 +56,7 @@ LEVER = Lever(
     maturity=Maturity.STABLE,
     settings=("effective_cache_size",),
     needs=(Need.MEMORY,),
+    tried={"effective_cache_size": (0.25,)},
 )
 
 detect = detect_settings(LEVER)

@@ -56,6 +56,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     settings=("effective_io_concurrency",),
     needs=(Need.STORAGE,),
+    tried={"effective_io_concurrency": ("1", "16", "64", "256")},
 )
 
 detect = detect_settings(LEVER)

@@ -73,6 +73,7 @@ LEVER = Lever(
     needs=(Need.DATA_SIZE,),
     order_after={"shared_buffers": "data that fits into it is not read at all"},
     touches_wakeups=True,
+    tried={"io_method": ("sync", "worker", "io_uring")},
 )
 
 detect = detect_settings(LEVER)

@@ -55,6 +55,7 @@ LEVER = Lever(
     settings=("io_workers",),
     needs=(Need.CPUS,),
     order_after={"io_method": "there are I/O workers only with io_method=worker"},
+    tried={"io_workers": ("1", "3", "8")},
 )
 
 detect = detect_settings(LEVER)

@@ -50,6 +50,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,
     settings=("jit",),
+    tried={"jit": ("on", "off")},
 )
 
 detect = detect_settings(LEVER)

@@ -68,6 +68,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.PREVIEW,
     settings=("plan_cache_mode",),
+    tried={"plan_cache_mode": ("auto", "force_generic_plan", "force_custom_plan")},
 )
 
 _LIMIT, _ORDER = (re.compile(rf"\b{words}\b", re.IGNORECASE) for words in ("limit|fetch", r"order\s+by"))

@@ -57,6 +57,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,
     settings=("random_page_cost",),
+    tried={"random_page_cost": ("1.1", "2", "4")},
 )
 
 detect = detect_settings(LEVER)

@@ -69,6 +69,7 @@ LEVER = Lever(
         "max_connections": "every connection reserves memory and page tables",
         "parallel_workers": "every worker may use work_mem",
     },
+    tried={"shared_buffers": (0.25, 0.5)},
 )
 
 detect = detect_settings(LEVER)

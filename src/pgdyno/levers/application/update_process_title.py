@@ -50,6 +50,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.PREVIEW,
     settings=("update_process_title",),
+    tried={"update_process_title": ("on", "off")},
 )
 
 detect = detect_settings(LEVER)

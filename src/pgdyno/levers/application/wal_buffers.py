@@ -56,6 +56,7 @@ LEVER = Lever(
     maturity=Maturity.STABLE,
     settings=("wal_buffers",),
     order_after={"shared_buffers": "the automatic size is a share of it"},
+    tried={"wal_buffers": ("4MB", "16MB", "64MB")},
 )
 
 detect = detect_settings(LEVER)

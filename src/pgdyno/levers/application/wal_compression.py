@@ -63,6 +63,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.PREVIEW,
     settings=("wal_compression",),
+    tried={"wal_compression": ("off", "pglz", "lz4", "zstd")},
 )
 
 detect = detect_settings(LEVER)

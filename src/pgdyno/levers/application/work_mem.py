@@ -75,6 +75,7 @@ LEVER = Lever(
         "huge_page_pool": "with it there are no such page tables",
         "maintenance_work_mem": "it gets the memory that maintenance leaves",
     },
+    tried={"work_mem": (0.25, 4.0)},
 )
 
 detect = detect_settings(LEVER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -61,6 +61,8 @@ class Lever:
     ``process`` are keys of how a server's program is started: it may plan them for scratch servers.
     ``chooses_server``: it may plan another build of PostgreSQL. ``without_files`` says what it means that the
     kernel shows none of them, where that is known.
+    ``tried`` are values of its settings that a search tries besides the planned one: texts as they are,
+    numbers as multiples of the planned value, or else of the one found.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Lever:
     touches_wakeups: bool = False
     chooses_server: bool = False
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    tried: Mapping[str, Sequence[str | float]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def watched(self) -> tuple[str, ...]:

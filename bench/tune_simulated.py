@@ -1,0 +1,211 @@
+"""How good samplers are, on a landscape that was fitted to a recorded search; and what they claim where there
+is nothing.
+
+    python -m bench.tune_simulated RECORDED.tuning.json [--trials 25] [--seeds 15] [--flat 200]
+
+The landscape is additive in ln throughput, by ridge regression of the recorded gains on values of dimensions;
+the noise of a round is drawn from the recorded rounds' own deviations. "Share" is what a search has found of
+the best gain that the landscape has. "Plain" is a search as scripts do it: each configuration measured once
+for as long as a trial takes, the highest figure wins, and is claimed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.tuning.space import Point
+from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
+from pgdyno.search.additive import least_first
+from pgdyno.search.noise import noise_of
+from pgdyno.search.samplers import load
+from pgdyno.search.searching import search
+from pgdyno.search.shortening import remaining, shorten
+from pgdyno.stats.decision import decide
+
+_RIDGE = 1.0  # of effects in units of 3 %
+_PROOF_ROUNDS = 8
+
+
+@dataclass
+class Landscape:
+    """Effects of values, and deviations of rounds to draw noise from."""
+
+    effects: Mapping[tuple[str, str], float]
+    deviations: np.ndarray
+    random: np.random.Generator
+
+    def gain(self, point: Point) -> float:
+        """Return ln(throughput / default) of a point."""
+        return sum(self.effects.get(pair, 0.0) for pair in point.items())
+
+    def noise(self) -> float:
+        """Return the noise of one server in a round: that of a ratio has twice the variance."""
+        return float(self.random.choice(self.deviations) / math.sqrt(2))
+
+    def trial(self, incumbent: Point, candidate: Point) -> TrialRound:
+        """Return a round of a trial."""
+        default, old = self.noise(), self.gain(incumbent) + self.noise()
+        new = self.gain(candidate) + self.noise()
+        return TrialRound(
+            new - (old if incumbent else default), new - default, old - default if incumbent else 0.0
+        )
+
+    def pair(self, winner: Point, rest: Point) -> float:
+        """Return a round of a winner and what remains of it."""
+        return self.gain(rest) + self.noise() - self.gain(winner) - self.noise()
+
+
+def recorded(path: Path) -> Tuning:
+    """Return a search from its file."""
+    document = json.loads(path.read_bytes())
+    document.pop("schema_version")
+    return TypeAdapter(Tuning).validate_python(document)
+
+
+def fitted(tuning: Tuning, seed: int, *, is_flat: bool = False) -> Landscape:
+    """Return the landscape; a flat one has the noise alone."""
+    pairs = [(one.key, value) for one in tuning.space.dimensions for value in one.values]
+    measured = [one for one in tuning.trials if one.rounds]
+    x = np.array([[float(one.point.get(key) == value) for key, value in pairs] for one in measured])
+    y = np.array([one.gain for one in measured], dtype=float)
+    solved = np.linalg.solve(x.T @ x + _RIDGE / 9 * np.eye(len(pairs)), x.T @ y)
+    effects = {} if is_flat else dict(zip(pairs, map(float, solved), strict=True))
+    return Landscape(effects, _deviations(tuning), np.random.default_rng(seed))
+
+
+def _deviations(tuning: Tuning) -> np.ndarray:
+    """Return what rounds of one trial, and of one incumbent beside the default, deviate from their mean."""
+    groups: dict[object, list[float]] = defaultdict(list)
+    for trial in tuning.trials:
+        groups[trial.number] += [one.to_incumbent for one in trial.rounds]
+        if trial.incumbent is not None:
+            groups["incumbent", trial.incumbent] += [one.incumbent_to_default for one in trial.rounds]
+    return np.concatenate(
+        [
+            (np.array(values) - np.mean(values)) * math.sqrt(len(values) / (len(values) - 1))
+            for values in groups.values()
+            if len(values) > 1
+        ]
+    )
+
+
+def best_gain(tuning: Tuning, landscape: Landscape) -> float:
+    """Return the highest gain of the landscape: it is additive, so that each dimension is chosen alone."""
+    return sum(
+        max(0.0, *(landscape.gain({one.key: value}) for value in one.values))
+        for one in tuning.space.dimensions
+    )
+
+
+def searched(tuning: Tuning, landscape: Landscape, sampler: str, trials: int, seed: int) -> list[Trial]:
+    """Return the trials of one search."""
+    asked = load()[sampler].make(tuning.space, seed)
+    found = search(asked, landscape.trial, lambda _: None, lambda _: "")
+    return [trial for _, trial in zip(range(trials), found, strict=False)]
+
+
+def winner_of(trials: list[Trial]) -> Point:
+    """Return the last incumbent; the default has no changes."""
+    won = [one.point for one in trials if one.state is TrialState.WON]
+    return won[-1] if won else {}
+
+
+def plain(tuning: Tuning, landscape: Landscape, trials: int, seed: int) -> tuple[Point, float]:
+    """Return what a script takes for the best, and the gain that it reports."""
+    asked = load()["tpe"].make(tuning.space, seed)
+    best: tuple[Point, float] = ({}, 0.0)
+    for number in range(1, trials + 1):
+        point = asked.ask()
+        once = landscape.gain(point) + landscape.noise() - landscape.noise()
+        asked.tell(Trial(number, point, None, (TrialRound(once, once, 0.0),), TrialState.LOST))
+        best = max(best, (point, once), key=lambda pair: pair[1])
+    return best
+
+
+def is_claimed(tuning: Tuning, landscape: Landscape, trials: list[Trial]) -> bool:
+    """Whether a search ends in a proven gain: its answer made short, and measured afresh."""
+    winner = winner_of(trials)
+    if not winner:
+        return False
+    order = least_first(tuning.space, trials, winner)
+    removals = list(shorten(winner, order, landscape.pair, noise_of(trials)))
+    answer = remaining(winner, removals)
+    if not answer:
+        return False
+    ratios = [[landscape.pair({}, answer)] for _ in range(_PROOF_ROUNDS)]
+    verdict = decide(
+        ratios,
+        workload="simulated",
+        metric=METRICS[THROUGHPUT],
+        variant="tuned",
+        baseline="default",
+        level=0.95,
+        equivalence_margin=0.02,
+        power=0.8,
+    )
+    return verdict.decision is Decision.BETTER
+
+
+def shares(tuning: Tuning, sampler: str, trials: int, seeds: int) -> list[float]:
+    """Return what searches with different seeds found, as shares of the best gain."""
+    found = []
+    for seed in range(seeds):
+        landscape = fitted(tuning, seed)
+        point = (
+            plain(tuning, landscape, trials, seed)[0]
+            if sampler == "plain TPE"
+            else winner_of(searched(tuning, landscape, sampler, trials, seed))
+        )
+        best = best_gain(tuning, landscape)
+        found.append(math.expm1(landscape.gain(point)) / math.expm1(best))
+    return found
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recorded", type=Path)
+    parser.add_argument("--trials", type=int, default=25)
+    parser.add_argument("--seeds", type=int, default=15)
+    parser.add_argument("--flat", type=int, default=200)
+    asked = parser.parse_args()
+    tuning = recorded(asked.recorded)
+    landscape = fitted(tuning, 0)
+    print(
+        f"best gain {math.expm1(best_gain(tuning, landscape)):+.1%}, noise of a round {landscape.deviations.std():.2%}"
+    )
+    print(
+        f"plan: share {math.expm1(landscape.gain(tuning.space.plan)) / math.expm1(best_gain(tuning, landscape)):.2f}"
+    )
+    for sampler in ("guided", "random", "tpe", "plain TPE"):
+        found = shares(tuning, sampler, asked.trials, asked.seeds)
+        low, middle, high = np.quantile(found, (0.25, 0.5, 0.75))
+        print(
+            f"{sampler}: share of the best {middle:.3f} (quartiles {low:.3f} … {high:.3f}), {asked.seeds} runs"
+        )
+    flat = [fitted(tuning, seed, is_flat=True) for seed in range(asked.flat)]
+    claimed = [
+        is_claimed(tuning, one, searched(tuning, one, "guided", asked.trials, seed))
+        for seed, one in enumerate(flat)
+    ]
+    print(f"flat: pgdyno claims a gain in {sum(claimed)} of {asked.flat} runs")
+    reported = [plain(tuning, one, asked.trials, seed)[1] for seed, one in enumerate(flat)]
+    print(
+        f"flat: plain TPE reports a gain in {sum(one > 0 for one in reported)} of {asked.flat} runs, "
+        f"{math.expm1(float(np.median(reported))):+.1%} in the median"
+    )
+
+
+if __name__ == "__main__":
+    main()

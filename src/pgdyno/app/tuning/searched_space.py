@@ -1,0 +1,125 @@
+"""The space that is searched: the plan's, as far as three servers of it stand side by side here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.app.local_machine import available_memory_bytes
+from pgdyno.app.planning.planning import Planned
+from pgdyno.app.tuning.trial_rounds import at_point
+from pgdyno.levers import load as load_levers
+from pgdyno.levers.engine.durability import LOCKED_SETTINGS
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
+from pgdyno.levers.engine.search_space import space_of
+from pgdyno.levers.engine.sharing import side_by_side
+from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.model.errors import DurabilityError, MemoryProofError
+from pgdyno.model.experiments.awake import idling_files
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.plans.plan import Layer, Plan, PlanLine
+from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.servers.server import Server
+from pgdyno.model.tuning.space import Point, Space
+from pgdyno.model.variants.variant import Variant
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing."""
+
+    plan: Plan
+    space: Space
+    notes: tuple[str, ...]
+    why_not: Callable[[Point], str]
+
+
+def searched_space(
+    planned: Planned,
+    base: Variant,
+    layers: Sequence[Layer],
+    data_bytes: int,
+    profiles: Sequence[TransactionProfile],
+) -> Searched:
+    """Return the space of a search; what all servers here have in common is left as found."""
+    server = planned.subject.server
+    memory = _memory(server, data_bytes)
+    plan, notes = _fitting(_shareable(planned.plan, base), base, memory)
+    alike = [
+        line for line in planned.plan.lines if line not in plan.lines and line.change.key not in plan.values
+    ]
+    if alike:
+        names = ", ".join(display_name(line.change.key) for line in alike)
+        notes = (*notes, f"left as found, because the machine has one value for all servers: {names}")
+    worth = {
+        lever: max(one.gain for profile in profiles for one in profile.advice if lever in one.levers)
+        for lever in {lever for profile in profiles for one in profile.advice for lever in one.levers}
+    }
+    space = space_of(plan, server, layers, load_levers(), worth)
+
+    def why_not(point: Point) -> str:
+        return _why_not(point, planned, base, memory)
+
+    return Searched(plan, space, notes, why_not)
+
+
+def _memory(server: Server, data_bytes: int) -> Memory:
+    def settings(variant: Variant) -> EffectiveSettings:
+        return EffectiveSettings(server, {k: v for k, v in variant.gucs.items() if k in server.settings})
+
+    return Memory(
+        available_memory_bytes(),
+        data_bytes,
+        size_of=lambda variant: shared_memory_bytes(settings(variant)),
+        buffers_of=lambda variant: settings(variant).size_bytes("shared_buffers"),
+    )
+
+
+def _shareable(plan: Plan, base: Variant) -> Plan:
+    """Return the plan without what cannot differ between servers that take turns."""
+    whole = replace(base, name="plan", settings={**base.settings, **plan.values})
+    fixed = {*side_by_side([base, whole]).alike, *idling_files(plan.values)}
+    return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in fixed))
+
+
+def _fitting(plan: Plan, base: Variant, memory: Memory) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan with as much of shared_buffers as three servers side by side can have."""
+    whole = replace(base, name="plan", settings={**base.settings, **plan.values})
+    fitting = with_smaller_buffers([base, whole, whole], whole, memory)[1]
+    if fitting.settings == whole.settings:
+        return plan, ()
+    lines = tuple(
+        replace(
+            line, change=replace(line.change, value=fitting.settings.get(line.change.key, line.change.value))
+        )
+        for line in plan.lines
+    )
+    note = (
+        f"shared_buffers are {memory.buffers_of(fitting) >> 20} MB instead of the plan's "
+        f"{memory.buffers_of(whole) >> 20} MB, so that three servers fit into memory beside each other"
+    )
+    return replace(plan, lines=lines), (note,)
+
+
+def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
+    value = settings.get(line.change.key, line.change.value)
+    return replace(line, change=replace(line.change, value=value))
+
+
+def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:
+    """Say why a point is not tried: it does not fit into memory, or could lose commits; else nothing."""
+    server, resources = planned.subject.server, planned.subject.resources
+    settings = {key: value for key, value in point.items() if key in server.settings}
+    if locked := LOCKED_SETTINGS & settings.keys():
+        return f"it decides about durability: {', '.join(sorted(locked))}"
+    variant = at_point(base, "point", point)
+    if not memory.holds([base, variant, variant]):
+        return "three servers of it do not fit into memory"
+    proof = memory_proof(EffectiveSettings(server, settings), resources)
+    try:
+        if proof is not None:
+            check_memory_proof(proof, EffectiveSettings(server, settings), resources)
+    except (MemoryProofError, DurabilityError) as error:
+        return error.message
+    return ""

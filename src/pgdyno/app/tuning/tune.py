@@ -1,0 +1,244 @@
+"""Tune: search for the best configuration, make the answer short, prove it on fresh data.
+
+facts      a server of the user's kind on the workloads' data, and what its host has
+space      the plan's changes and other values of what levers may set; the profile says which come first
+search     default, incumbent and candidate side by side, candidate after candidate
+shorten    the winner without what does not pay, against the winner
+prove      default, plan and answer, in an experiment of its own: no round of the search is in its figures
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from pgdyno.app.acceleration.build_advice import builds_to_choose
+from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S, baseline_profiles
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.awake.awake import AwakeKeeper
+from pgdyno.app.local_machine import machine_claimed, online_cpus, workspace
+from pgdyno.app.measuring.evidence import document_of
+from pgdyno.app.measuring.experiment import Context, experiment_id
+from pgdyno.app.measuring.measure import measure
+from pgdyno.app.planning.planning import inspect_scratch, plan_for
+from pgdyno.app.tuning.request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
+from pgdyno.app.tuning.searched_space import Searched, searched_space
+from pgdyno.app.tuning.trial_rounds import TrialRounds, at_point
+from pgdyno.host.probing.spinners import Spinners
+from pgdyno.levers.engine.sharing import side_by_side
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.tuning.space import BUILD, Space
+from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
+from pgdyno.search.additive import least_first
+from pgdyno.search.noise import noise_of
+from pgdyno.search.samplers import load as load_samplers
+from pgdyno.search.searching import search
+from pgdyno.search.shortening import remaining, shorten
+from pgdyno.store.tunings import load_tuning, save_tuning
+
+_NAME = "tune"
+TUNED = "tuned"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The result: the search with its answer, the plan that it began with, and the proof.
+
+    ``experiment`` None: nothing was found that is faster than the default.
+    """
+
+    tuning: Tuning
+    plan: Plan
+    experiment: Experiment | None
+
+
+class Listener(Protocol):
+    """Is told of what has ended."""
+
+    def tried(self, trial: Trial) -> None:
+        """Take note of a trial."""
+        ...
+
+    def left_out(self, removal: Removal) -> None:
+        """Take note of an attempt to make the answer shorter."""
+        ...
+
+
+def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
+    """Search, make the answer short, and prove it.
+
+    Raises: UsageError for a search to go on with that is of another space; whatever planning and measuring
+    raise.
+    """
+    began = time.monotonic()
+    conditions = request.conditions
+    earlier = None if request.resume is None else load_tuning(_directory(), request.resume)
+    subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
+    plan_request = replace(request.plan, builds=builds_to_choose(conditions))
+    planned = plan_for(subject, request.base, conditions, plan_request)
+    data_bytes = max(one.data_set.size_bytes for one in conditions.workloads.values())
+    profiles, notes = _profiles(request, progress)
+    searched = searched_space(planned, request.base, plan_request.layers, data_bytes, profiles)
+    searched = replace(searched, notes=(*searched.notes, *notes))
+    tuning = _begun(request, searched) if earlier is None else _again(earlier, request, searched)
+    save_tuning(_directory(), tuning)
+    with _rounds(request, searched, progress) as rounds:
+        tuner = _Tuner(request, searched, rounds, listener, began)
+        tuning = tuner.shortened(tuner.searched(tuning))
+        tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
+        save_tuning(_directory(), tuning)
+    if not tuning.answer:
+        return Tuned(tuning, searched.plan, None)
+    left_s = max(0.0, request.budget_s - (time.monotonic() - began))
+    context = Context(document_of(subject.host), document_of(subject.server))
+    proof = replace(conditions, budget_s=left_s, accepts_builds=True, is_resumable=False)
+    experiment = measure(_proof(request, searched, tuning), proof, progress, context)
+    tuning = replace(tuning, experiment=experiment.id)
+    save_tuning(_directory(), tuning)
+    return Tuned(tuning, searched.plan, experiment)
+
+
+def _profiles(
+    request: TuneRequest, progress: Progress
+) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
+    """Return what a profile says of the baseline, unless a search is resumed: its space has that already."""
+    if request.resume is not None or request.budget_s < LEAST_BUDGET_S:
+        return (), ()
+    return baseline_profiles(request.base, request.conditions, progress)
+
+
+@dataclass(frozen=True)
+class _Tuner:
+    request: TuneRequest
+    searched_space: Searched
+    rounds: TrialRounds
+    listener: Listener
+    began: float
+
+    def searched(self, tuning: Tuning) -> Tuning:
+        """Return the search with more trials, until its share of the time is over."""
+        sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
+
+        def keep(trial: Trial) -> None:
+            save_tuning(_directory(), replace(tuning, trials=(*tuning.trials, trial)))
+
+        if self._is_enough(tuning):
+            return tuning
+        for trial in search(sampler, self.rounds.trial, keep, self.searched_space.why_not, tuning.trials):
+            tuning = replace(tuning, trials=(*tuning.trials, trial))
+            self.listener.tried(trial)
+            if self._is_enough(tuning):
+                break
+        return tuning
+
+    def shortened(self, tuning: Tuning) -> Tuning:
+        """Return the search with its answer: the winner without what does not pay."""
+        winner = tuning.winner
+        if winner is None:
+            return tuning
+        order = least_first(tuning.space, tuning.trials, winner.point)
+        tuning = replace(tuning, removals=(), answer=winner.point)
+        for removal in shorten(winner.point, order, self.rounds.pair, noise_of(tuning.trials)):
+            removals = (*tuning.removals, removal)
+            tuning = replace(tuning, removals=removals, answer=remaining(winner.point, removals))
+            save_tuning(_directory(), tuning)
+            self.listener.left_out(removal)
+            if self._is_over(SHORTEN_SHARE):
+                break
+        return tuning
+
+    def _is_enough(self, tuning: Tuning) -> bool:
+        return self._is_over(SEARCH_SHARE) or len(tuning.trials) == self.request.most_trials
+
+    def _is_over(self, share: float) -> bool:
+        return time.monotonic() - self.began > share * self.request.budget_s
+
+
+def _directory() -> Path:
+    return workspace().experiments()
+
+
+def _begun(request: TuneRequest, searched: Searched) -> Tuning:
+    """Return a new search."""
+    return Tuning(
+        id=experiment_id(datetime.now(UTC), _NAME),
+        sampler=request.sampler,
+        seed=request.conditions.design.seed,
+        workloads=tuple(request.conditions.workloads),
+        space=searched.space,
+        notes=searched.notes,
+    )
+
+
+def _again(earlier: Tuning, request: TuneRequest, searched: Searched) -> Tuning:
+    """Return the search to go on with. Raises: UsageError if what would be searched now differs."""
+    wanted = (_values(searched.space), tuple(request.conditions.workloads))
+    if (_values(earlier.space), earlier.workloads) != wanted:
+        raise UsageError(
+            f'"{earlier.id}" was another search',
+            detail="its workloads were others, or its plan had other values: the machine has changed",
+            hint="begin a new one, without --resume",
+        )
+    return earlier
+
+
+def _disturbance(count: int) -> tuple[str, ...]:
+    """Say how many rounds were disturbed; nothing if none was."""
+    if not count:
+        return ()
+    return (f"{count} rounds of the search were disturbed by other processes, and taken all the same",)
+
+
+def _values(space: Space) -> dict[str, tuple[str, ...]]:
+    """Return the values of a space by key, however they are ranked."""
+    return {one.key: one.values for one in space.dimensions}
+
+
+@contextmanager
+def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Iterator[TrialRounds]:
+    """Provide rounds on scratch servers, with idle CPUs kept awake if they can be."""
+    conditions, base = request.conditions, request.base
+    builds = [value for one in searched.space.dimensions if one.key == BUILD for value in one.values]
+    variants = (base, *(replace(base, name=name, server=name) for name in builds))
+    plan = replace(base, name=PLAN, settings={**base.settings, **searched.plan.values})
+    design = replace(conditions.design, blocks_per_round=1)
+    with (
+        machine_claimed(is_wanted=not conditions.as_booted or bool(plan.files)),
+        open_scratch_arena(
+            conditions.installation, variants, progress, is_isolated=design.is_isolated
+        ) as arena,
+    ):
+        progress.step("measuring how long a wake-up takes")
+        keeper = AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus()))
+        kept = keeper.find((base, plan), conditions.as_booted)
+        awake = replace(arena, host_state=replace(arena.host_state, always=kept.files), spin=kept.spin)
+        for workload in conditions.workloads.values():
+            for variant in variants:
+                arena.load(variant, workload.data_set)
+        yield TrialRounds(awake, base, conditions.workloads, design, progress)
+
+
+def _proof(request: TuneRequest, searched: Searched, tuning: Tuning) -> Study:
+    """Return the experiment that proves the answer beside the default and the plan."""
+    base, plan = request.base, tuning.space.plan
+    points = {TUNED: tuning.answer} if plan in ({}, tuning.answer) else {PLAN: plan, TUNED: tuning.answer}
+    variants = [base, *(at_point(base, name, point) for name, point in points.items())]
+    return Study(
+        name=_NAME,
+        question=f"Is PostgreSQL faster with the configuration that was searched ({tuning.id})?",
+        variants=side_by_side(variants).variants,
+        workloads=tuning.workloads,
+        design=request.conditions.design,
+        notes=searched.notes,
+    )

@@ -1,0 +1,194 @@
+"""``pgdyno tune``: search for the best configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pgdyno.cli._measuring_options import (
+    as_booted_option,
+    embedded_option,
+    pg_bin_option,
+    seed_option,
+    workload_option,
+)
+from pgdyno.cli._server_options import StatedFigures, figures_options, parse_layers
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
+from pgdyno.cli.quantities import duration
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.plans.plan import Layer
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.tuning.request import TuneRequest
+    from pgdyno.app.tuning.tune import Tuned
+    from pgdyno.model.tuning.tuning import Removal, Trial
+
+
+@click.command(
+    name="tune",
+    epilog="\b\nExamples:\n"
+    "  pgdyno tune --embedded --budget 20m\n"
+    "  pgdyno tune --embedded --workload mine.toml --trials 25\n"
+    "  pgdyno tune --embedded --resume 20261125-201500-tune",
+)
+@embedded_option
+@pg_bin_option
+@workload_option
+@click.option(
+    "--scale",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Size of the data set [default: the workload's].",
+)
+@click.option(
+    "--budget",
+    "budget_s",
+    default="30m",
+    callback=duration,
+    show_default=True,
+    metavar="TIME",
+    help="Time limit, including the loading of data: about half is for searching, a fifth for making the "
+    "answer short, the rest for the proof.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="End the search after N configurations [default: when its time is over].",
+)
+@click.option(
+    "--sampler",
+    default="guided",
+    show_default=True,
+    metavar="NAME",
+    help="How configurations are chosen: guided, random, or tpe (takes the package optuna).",
+)
+@click.option("--layers", metavar="LAYER,…", help='Layers to search, or "all" [default: as accelerate].')
+@click.option("--resume", metavar="ID", help="Go on with an interrupted search.")
+@seed_option
+@as_booted_option
+@figures_options
+@json_option
+def command(*, is_json: bool, **options: Any) -> None:
+    """Search for the best configuration of PostgreSQL, and prove it.
+
+    Begins with pgdyno's plan and tries other values of what it may set, and the builds that are there: each
+    configuration on a scratch server beside the best one so far and the configuration as found, in short
+    turns. What is clearly slower is given up after one round; what is faster takes the place of the best.
+    Then the winner's changes are left out wherever it is as fast without them, and the short answer is
+    measured afresh beside the default and the plan. What that says is the result: no figure of the search is
+    part of it.
+
+    No running server is touched, and no setting that decides about durability is tried.
+    """
+    figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
+    asked = _Asked(**options, figures=StatedFigures(**figures))
+    progress = open_progress()
+    try:
+        from pgdyno.app.tuning.tune import tune
+
+        result = tune(asked.request(), progress, _Spoken())
+    finally:
+        progress.close()
+    _print(result, is_json=is_json)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The options as given on the command line."""
+
+    embedded: bool
+    pg_bin: Path | None
+    workloads: tuple[str, ...]
+    scale: int | None
+    budget_s: float
+    trials: int | None
+    sampler: str
+    layers: str | None
+    resume: str | None
+    seed: int
+    as_booted: bool
+    figures: StatedFigures
+
+    def request(self) -> TuneRequest:
+        """Return the request. Raises: UsageError for options that say nothing that can be searched."""
+        from pgdyno.app.acceleration.request import DEFAULT_WORKLOADS
+        from pgdyno.app.installations import choose_installation
+        from pgdyno.app.local_machine import may_change_host
+        from pgdyno.app.measuring.conditions import Conditions
+        from pgdyno.app.measuring.workload_choice import find_workloads
+        from pgdyno.app.tuning.request import TuneRequest
+        from pgdyno.levers.engine.planner import PlanRequest
+        from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.variants.variant import Variant
+        from pgdyno.search.samplers import load
+
+        if self.sampler not in load():
+            raise UsageError(
+                f'there is no sampler "{self.sampler}"', hint=f"known are: {', '.join(sorted(load()))}"
+            )
+        installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
+        if installation is None:
+            raise UsageError("no PostgreSQL was named", hint="add --embedded or --pg-bin DIR")
+        return TuneRequest(
+            conditions=Conditions(
+                installation,
+                find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale),
+                Design(seed=self.seed),
+                as_booted=AS_ASKED if self.as_booted else "",
+            ),
+            base=Variant("default"),
+            budget_s=self.budget_s,
+            plan=PlanRequest(
+                figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
+            ),
+            sampler=self.sampler,
+            most_trials=self.trials,
+            resume=self.resume,
+        )
+
+    def _layers(self) -> tuple[Layer, ...]:
+        from pgdyno.app.local_machine import may_change_host
+
+        if self.layers is not None:
+            return parse_layers(self.layers)
+        of_the_machine = (Layer.SYSTEM, Layer.HARDWARE) if may_change_host() else ()
+        return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)
+
+
+class _Spoken:
+    """Says on stderr what has ended."""
+
+    def tried(self, trial: Trial) -> None:
+        """Print a trial."""
+        from pgdyno.report.plain.tuning_text import trial_line
+
+        echo(trial_line(trial), err=True)
+
+    def left_out(self, removal: Removal) -> None:
+        """Print an attempt to make the answer shorter."""
+        from pgdyno.report.plain.tuning_text import removal_line
+
+        echo(removal_line(removal), err=True)
+
+
+def _print(result: Tuned, *, is_json: bool) -> None:
+    from pgdyno.app.results.report import write_report
+    from pgdyno.cli.results import print_experiment
+    from pgdyno.model.document import to_document
+    from pgdyno.report.documents import comparison_document
+    from pgdyno.report.plain.tuning_text import tuning_text
+
+    if is_json:
+        measured = {} if result.experiment is None else comparison_document(result.experiment)
+        print_json({"tuning": to_document(result.tuning), **measured})
+        return
+    if result.experiment is not None:
+        print_experiment(result.experiment)
+    echo(tuning_text(result.tuning), nl=False)
+    if result.experiment is not None:
+        echo(f"\nReport: {write_report(result.experiment)}")

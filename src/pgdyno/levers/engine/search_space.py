@@ -1,0 +1,93 @@
+"""The space of a search, from a plan: its changes, and other values of what levers may set. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pgdyno.levers._contract import Lever, LeverModule
+from pgdyno.levers.engine.durability import LOCKED_SETTINGS
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.model.errors import SettingError
+from pgdyno.model.plans.plan import HOST_KINDS, PROCESS, SERVER, Layer, Plan, PlanLine
+from pgdyno.model.servers.guc import Guc
+from pgdyno.model.servers.server import Server
+from pgdyno.model.tuning.space import BUILD, Dimension, Space
+
+_MEASURED = (PROCESS, *HOST_KINDS)
+
+
+def space_of(
+    plan: Plan,
+    server: Server,
+    layers: Collection[Layer],
+    levers: Mapping[str, LeverModule],
+    worth: Mapping[str, float],
+) -> Space:
+    """Return the space around a plan of these layers; ``worth`` by lever is what it could bring.
+
+    Settings that decide about durability are not in it, and nothing that this server does not have.
+    """
+    planned = {line.change.key: line for line in plan.lines}
+    dimensions = [
+        *_settings(server, planned, (one.LEVER for one in levers.values() if one.LEVER.layer in layers)),
+        *_others(plan.lines),
+    ]
+    by_key = {key: name for name, one in levers.items() for key in one.LEVER.settings}
+    by_key |= {_key(line): line.change.lever for line in plan.lines}
+    weighed = [replace(one, worth=worth.get(by_key[one.key], 0.0)) for one in dimensions]
+    return Space(tuple(sorted(weighed, key=lambda one: -one.worth)))
+
+
+def _settings(
+    server: Server, planned: Mapping[str, PlanLine], levers: Iterable[Lever]
+) -> Iterator[Dimension]:
+    """Yield a dimension for every setting that a lever plans or tries."""
+    found = EffectiveSettings(server)
+    for lever in levers:
+        for name in lever.settings:
+            if not found.has(name) or name in LOCKED_SETTINGS or found.guc(name).is_read_only:
+                continue
+            line = planned.get(name)
+            value = None if line is None else line.change.value
+            guc = found.guc(name)
+            values = tuple(_values(guc, value, lever.tried.get(name, ())))
+            if values:
+                yield Dimension(name, lever.layer, values, guc.display(), value)
+
+
+def _values(guc: Guc, planned: str | None, tried: Sequence[str | float]) -> list[str]:
+    """Return the planned value and those tried that the server accepts, each once, without the one found."""
+    wanted = [] if planned is None else [planned]
+    wanted += [one if isinstance(one, str) else _scaled(guc, planned, one) for one in tried]
+    known, values = {guc.check(guc.setting)}, list[str]()
+    for value in wanted:
+        try:
+            meant = guc.check(value)
+        except SettingError:
+            continue  # another version's, or out of this server's bounds
+        if meant not in known:
+            known.add(meant)
+            values.append(value)
+    return sorted(values, key=lambda value: _order(guc, value))
+
+
+def _scaled(guc: Guc, planned: str | None, factor: float) -> str:
+    base = float(guc.check(guc.setting if planned is None else planned))
+    return guc.display(str(round(base * factor)))
+
+
+def _order(guc: Guc, value: str) -> float:
+    return float(guc.check(value)) if guc.vartype in ("integer", "real") else 0.0
+
+
+def _others(lines: Iterable[PlanLine]) -> Iterator[Dimension]:
+    """Yield what is planned besides settings: it is taken, or left as found."""
+    for line in lines:
+        change = line.change
+        if change.kind in _MEASURED or change.kind == SERVER:
+            yield Dimension(_key(line), line.layer, (change.value,), change.current or "unset", change.value)
+
+
+def _key(line: PlanLine) -> str:
+    return BUILD if line.change.kind == SERVER else line.change.key

@@ -1,0 +1,1 @@
+"""A search for the best configuration: its space, its trials, and its short answer."""

@@ -1,0 +1,52 @@
+"""The space of a search: what may be varied, and which values it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pgdyno.model.plans.plan import Layer
+
+Point: TypeAlias = Mapping[str, str]
+"""A configuration: keys of dimensions with their values; what is not named is left as it was found."""
+
+BUILD = "build"
+"""The key of the dimension whose values are builds of PostgreSQL, by name."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One thing that may be varied: ``key`` is a variant's, or ``BUILD``.
+
+    ``values`` are its other values than the one found, in ascending order where it is a number; ``found`` is
+    for people. ``planned`` is the plan's value, None if the plan leaves it alone. ``worth`` is the largest
+    share of a transaction's time that it could save, by the profile; 0 if that says nothing.
+    """
+
+    key: str
+    layer: Layer
+    values: tuple[str, ...]
+    found: str
+    planned: str | None = None
+    worth: float = 0.0
+
+
+@dataclass(frozen=True)
+class Space:
+    """All dimensions, those first that the profile says matter most."""
+
+    dimensions: tuple[Dimension, ...]
+
+    @property
+    def plan(self) -> Point:
+        """The plan's point."""
+        return {one.key: one.planned for one in self.dimensions if one.planned is not None}
+
+    @property
+    def points(self) -> int:
+        """How many points there are."""
+        count = 1
+        for one in self.dimensions:
+            count *= 1 + len(one.values)
+        return count

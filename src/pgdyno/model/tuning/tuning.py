@@ -1,0 +1,92 @@
+"""The record of a search: trials in the order in which they ran, and how its answer was made shorter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pgdyno.model.tuning.space import Point, Space
+
+
+class TrialState(StrEnum):
+    """How a trial ended."""
+
+    WON = "won"  # faster than the incumbent, whose place it took
+    LOST = "lost"  # slower than the incumbent
+    CLOSE = "close"  # not told from the incumbent in the rounds that it was given
+    FAILED = "failed"  # its server did not start, or died
+    REFUSED = "refused"  # it was not started: it does not fit into memory, or is not durable
+    RUNNING = "running"
+
+
+@dataclass(frozen=True)
+class TrialRound:
+    """Means of one round over its blocks and workloads: logarithms of ratios of throughput."""
+
+    to_incumbent: float
+    to_default: float
+    incumbent_to_default: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate beside the incumbent and the default, in rounds of all three servers.
+
+    ``incumbent`` is the number of the trial that was the incumbent then; None: the default.
+    """
+
+    number: int  # from 1
+    point: Point
+    incumbent: int | None
+    rounds: tuple[TrialRound, ...] = ()
+    state: TrialState = TrialState.RUNNING
+    reason: str = ""  # of a failure
+
+    @property
+    def gain(self) -> float | None:
+        """The mean logarithm of its throughput over the default's; None if no round ended."""
+        return _mean([one.to_default for one in self.rounds])
+
+    @property
+    def lead(self) -> float | None:
+        """The mean logarithm of its throughput over the incumbent's; None if no round ended."""
+        return _mean([one.to_incumbent for one in self.rounds])
+
+
+@dataclass(frozen=True)
+class Removal:
+    """An attempt to leave changes out of the answer, measured against the original winner.
+
+    ``ratio`` is its throughput over the winner's, with its bounds; None if no round ended.
+    """
+
+    keys: tuple[str, ...]
+    is_kept: bool  # the answer does without them
+    rounds: int
+    ratio: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A search so far. ``winner`` is None while nothing has beaten the default."""
+
+    id: str
+    sampler: str
+    seed: int
+    workloads: tuple[str, ...]
+    space: Space
+    trials: tuple[Trial, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    answer: Point = field(default_factory=dict)
+    experiment: str | None = None  # the proof's
+    notes: tuple[str, ...] = ()
+
+    @property
+    def winner(self) -> Trial | None:
+        """The last trial that took the incumbent's place."""
+        won = [one for one in self.trials if one.state is TrialState.WON]
+        return won[-1] if won else None
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,36 @@
+"""The contract of a sampler: one file of ``samplers/`` adds one.
+
+A sampler file has ``NAME``, a docstring that says how it chooses, and ``make(space, seed) -> Sampler``. It
+chooses points and is told how their trials ended; it neither measures nor decides. Equal seeds and equal
+answers give equal points.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pgdyno.model.tuning.space import Point, Space
+from pgdyno.model.tuning.tuning import Trial
+
+
+class Sampler(Protocol):
+    """Chooses points."""
+
+    def ask(self) -> Point:
+        """Return the next point to try."""
+        ...
+
+    def tell(self, trial: Trial) -> None:
+        """Take note of an ended trial; those that failed have no gain."""
+        ...
+
+
+class SamplerModule(Protocol):
+    """A sampler file, as ``load`` returns it."""
+
+    NAME: str
+    __doc__: str | None
+
+    def make(self, space: Space, seed: int) -> Sampler:
+        """Return a sampler. Raises: UsageError if a package that it takes is not installed."""
+        ...

@@ -1,0 +1,74 @@
+"""Make the winner of a search shorter: leave out what does not pay, measured against the original winner.
+Pure.
+
+Half of the changes that seem to bring least are left out at once. If what remains is as fast as the winner,
+they stay out; else half of these are tried, down to single ones. Each attempt is compared with the *original*
+winner, never with the last attempt, so that small losses do not add up unseen. "As fast" is shown, not
+assumed: the lower bound of the ratio has to be above 1 - 2 %, by rounds that only this attempt has
+(``race.py`` has the bound, which may be looked at after each).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from pgdyno.model.tuning.space import Point
+from pgdyno.model.tuning.tuning import Removal
+from pgdyno.search.race import half_width
+
+MARGIN = 0.02
+_WRONG = 0.05  # the chance of a wrong answer on one attempt
+_MOST_ROUNDS = 8
+
+MeasurePair: TypeAlias = Callable[[Point, Point], float]
+"""Measures one round of the winner and of what remains: ln(remaining / winner)."""
+
+
+def shorten(
+    winner: Point, least_first: Sequence[str], measure: MeasurePair, noise: float
+) -> Iterator[Removal]:
+    """Yield attempts in order; who iterates may stop after any of them.
+
+    ``least_first`` are the winner's keys, by what they seem to bring. ``noise`` is that of one round.
+    """
+    remaining = dict(winner)
+    waiting = [list(least_first)]
+    while waiting:
+        group = waiting.pop(0)
+        if len(group) > 1:
+            half = (len(group) + 1) // 2
+            group, rest = group[:half], group[half:]
+            waiting.insert(0, rest)
+        tried = {key: value for key, value in remaining.items() if key not in group}
+        removal = _attempt(winner, tried, tuple(group), measure, noise)
+        if removal.is_kept:
+            remaining = tried
+        elif len(group) > 1:
+            waiting.insert(0, group)
+        yield removal
+
+
+def remaining(winner: Point, removals: Sequence[Removal]) -> Point:
+    """Return the winner without what was left out."""
+    left_out = {key for one in removals if one.is_kept for key in one.keys}
+    return {key: value for key, value in winner.items() if key not in left_out}
+
+
+def _attempt(
+    winner: Point, tried: Point, keys: tuple[str, ...], measure: MeasurePair, noise: float
+) -> Removal:
+    values = list[float]()
+    while len(values) < _MOST_ROUNDS:
+        values.append(measure(winner, tried))
+        mean, half = sum(values) / len(values), half_width(len(values), noise, _WRONG)
+        if mean - half > math.log(1 - MARGIN):
+            return Removal(keys, is_kept=True, rounds=len(values), ratio=_ratio(mean, half))
+        if mean + half < math.log(1 - MARGIN):
+            break
+    return Removal(keys, is_kept=False, rounds=len(values), ratio=_ratio(mean, half))
+
+
+def _ratio(mean: float, half: float) -> tuple[float, float, float]:
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)

@@ -1,0 +1,48 @@
+"""Searches on disk: one JSON document each, written as a whole after every round.
+
+After ``kill -9`` all rounds are there that had ended.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from pgdyno.model.document import to_document
+from pgdyno.model.errors import StorageError, UsageError
+from pgdyno.model.tuning.tuning import Tuning
+from pgdyno.store.documents import problems
+from pgdyno.store.files import write_whole
+
+_SUFFIX = ".tuning.json"
+_SCHEMA_VERSION = 1
+_OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+
+def save_tuning(directory: Path, tuning: Tuning) -> None:
+    """Write a search; replaces an earlier state of the same one. Raises: StorageError."""
+    body = to_document(tuning)
+    assert isinstance(body, dict)  # noqa: S101 — a dataclass becomes an object
+    text = json.dumps({"schema_version": _SCHEMA_VERSION, **body}, indent=1)
+    write_whole(directory / f"{tuning.id}{_SUFFIX}", text.encode())
+
+
+def load_tuning(directory: Path, tuning_id: str) -> Tuning:
+    """Return a search. Raises: UsageError if there is none of that name; StorageError."""
+    known = sorted(path.name.removesuffix(_SUFFIX) for path in directory.glob(f"*{_SUFFIX}"))
+    if tuning_id not in known:
+        raise UsageError(
+            f'there is no search "{tuning_id}"',
+            detail=f"known are: {', '.join(known)}" if known else "none was made here yet",
+        )
+    try:
+        document = _OBJECT.validate_json((directory / f"{tuning_id}{_SUFFIX}").read_bytes())
+        if document.pop("schema_version", None) != _SCHEMA_VERSION:
+            raise StorageError(f'the search "{tuning_id}" was written by another version of pgdyno')
+        return TypeAdapter(Tuning).validate_python(document)
+    except (OSError, ValueError) as error:
+        detail = problems(error) if isinstance(error, ValidationError) else str(error)
+        raise StorageError(f'the search "{tuning_id}" could not be read', detail=detail) from error

@@ -1,0 +1,75 @@
+"""A search on real servers: PostgreSQL 18 of the embedded wheel, pgbench at scale 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from pgdyno.app.installations import embedded
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.tuning.request import TuneRequest
+from pgdyno.app.tuning.tune import tune
+from pgdyno.cli.output import Lines
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.tuning.tuning import Removal, Trial, TrialState
+from pgdyno.model.variants.variant import Variant
+from pgdyno.store.tunings import load_tuning
+
+NAME = "pgbench-select"
+
+
+@dataclass
+class Heard:
+    """Collects what a search tells of."""
+
+    trials: list[Trial] = field(default_factory=list)
+    removals: list[Removal] = field(default_factory=list)
+
+    def tried(self, trial: Trial) -> None:
+        self.trials.append(trial)
+
+    def left_out(self, removal: Removal) -> None:
+        self.removals.append(removal)
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("pg18_bin", "home")
+def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
+    design = Design(block_s=1.0, warmup_s=0.2, slice_s=0.05)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    request = TuneRequest(conditions, Variant("default"), budget_s=1.0, most_trials=1)
+    heard = Heard()
+    first = tune(request, Lines(), heard).tuning
+    assert heard.trials == list(first.trials)
+    assert first.trials[0].point == first.space.plan
+    assert first.trials[0].rounds or first.trials[0].state is TrialState.FAILED
+    assert load_tuning(workspace().experiments(), first.id) == first
+
+    again = replace(request, resume=first.id, most_trials=2, budget_s=30.0)
+    second = tune(again, Lines(), heard)
+    assert second.tuning.id == first.id
+    assert second.tuning.trials[:1] == first.trials
+    assert [one.number for one in second.tuning.trials] == [1, 2]
+    assert second.tuning.answer.items() <= (second.tuning.winner or second.tuning.trials[0]).point.items()
+    if second.tuning.answer:
+        assert second.experiment is not None
+        assert "tuned" in [one.name for one in second.experiment.variants]
+
+    other = replace(again, base=Variant("default", {"shared_buffers": "16MB"}))
+    with pytest.raises(UsageError, match="was another search"):
+        tune(other, Lines(), heard)
+
+
+@pytest.mark.server
+def test_a_search_that_does_not_exist_is_named(home: Path) -> None:
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), Design(), as_booted=AS_ASKED)
+    request = TuneRequest(conditions, Variant("default"), budget_s=1.0, resume="20200101-000000-tune")
+    with pytest.raises(UsageError, match='there is no search "20200101-000000-tune"'):
+        tune(request, Lines(), Heard())
+    assert home.is_dir()

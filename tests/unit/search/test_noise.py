@@ -1,0 +1,37 @@
+"""The noise of a round, pooled over trials."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pgdyno.model.tuning.tuning import Trial, TrialRound
+from pgdyno.search.noise import noise_of
+
+
+def trials_with(noise: float, count: int, rounds: int) -> list[Trial]:
+    random = np.random.default_rng(1)
+    sides = noise / np.sqrt(2)
+
+    def one_round(lead: float) -> TrialRound:
+        default, incumbent, candidate = map(float, random.normal(0, sides, 3))
+        return TrialRound(lead + candidate - incumbent, lead + candidate - default, incumbent - default)
+
+    leads = [float(random.normal(0, 0.1)) for _ in range(count)]
+    return [
+        Trial(number, {"jit": "off"}, None, tuple(one_round(lead) for _ in range(rounds)))
+        for number, lead in enumerate(leads, 1)
+    ]
+
+
+def test_before_anything_is_measured_it_is_a_guess_of_one_percent() -> None:
+    assert noise_of([]) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("noise", [0.002, 0.03])
+def test_it_comes_from_the_rounds_and_not_from_differences_between_candidates(noise: float) -> None:
+    assert noise_of(trials_with(noise, 30, 3)) == pytest.approx(noise, rel=0.25)
+
+
+def test_incumbents_tell_it_where_every_candidate_has_one_round() -> None:
+    assert noise_of(trials_with(0.03, 40, 1)) == pytest.approx(0.03, rel=0.3)

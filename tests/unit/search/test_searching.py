@@ -1,0 +1,124 @@
+"""A search from its first to its last trial, on landscapes that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.tuning.space import Dimension, Point, Space
+from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
+from pgdyno.search.samplers import load
+from pgdyno.search.searching import CandidateFailedError, search
+
+SPACE = Space(
+    (
+        Dimension("plan_cache_mode", Layer.APPLICATION, ("force_generic_plan",), "auto"),
+        Dimension("work_mem", Layer.APPLICATION, ("16MB", "64MB"), "4MB", planned="64MB"),
+        Dimension("jit", Layer.APPLICATION, ("off",), "on", planned="off"),
+    )
+)
+EFFECTS = {("plan_cache_mode", "force_generic_plan"): 0.2, ("work_mem", "64MB"): -0.05, ("jit", "off"): 0.01}
+
+
+@dataclass
+class Machine:
+    """Measures points whose effects are known, with noise; ``broken`` do not start."""
+
+    noise: float = 0.005
+    broken: Point = field(default_factory=dict)
+    measured: list[Point] = field(default_factory=list)
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    def __call__(self, incumbent: Point, candidate: Point) -> TrialRound:
+        self.measured.append(candidate)
+        if self.broken.items() & candidate.items():
+            raise CandidateFailedError("the server did not start")
+        noises = map(float, self.random.normal(0, self.noise / 2**0.5, 3))
+        default, old, new = (
+            sum(EFFECTS.get(pair, 0.0) for pair in point.items()) + noise
+            for point, noise in zip(({}, incumbent, candidate), noises, strict=True)
+        )
+        return TrialRound(new - old, new - default, old - default)
+
+
+def allowed(_: Point) -> str:
+    return ""
+
+
+def found(
+    machine: Machine,
+    count: int,
+    sampler: str = "guided",
+    why_not: Callable[[Point], str] = allowed,
+    earlier: Iterable[Trial] = (),
+    kept: list[Trial] | None = None,
+) -> list[Trial]:
+    keep = [] if kept is None else kept
+    trials = search(load()[sampler].make(SPACE, 1), machine, keep.append, why_not, tuple(earlier))
+    return [trial for _, trial in zip(range(count), trials, strict=False)]
+
+
+def best_of(trials: Iterable[Trial]) -> Point:
+    return [one.point for one in trials if one.state is TrialState.WON][-1]
+
+
+def test_the_plan_is_the_first_trial() -> None:
+    assert found(Machine(), 1)[0].point == {"work_mem": "64MB", "jit": "off"}
+
+
+def test_the_large_gain_is_found_and_the_harm_of_the_plan_undone() -> None:
+    best = best_of(found(Machine(), 11))
+    assert best["plan_cache_mode"] == "force_generic_plan"
+    assert best.get("work_mem") != "64MB"
+
+
+def test_nothing_wins_where_nothing_differs() -> None:
+    winners = 0
+    for seed in range(40):
+        flat = Machine(noise=0.01, random=np.random.default_rng(seed))
+        trials = search(
+            load()["random"].make(SPACE, seed),
+            lambda incumbent, candidate, flat=flat: flat({}, {}),
+            lambda _: None,
+            allowed,
+        )
+        winners += any(one.state is TrialState.WON for _, one in zip(range(8), trials, strict=False))
+    assert winners <= 12  # of 320 races, each wrong in at most one of twenty
+
+
+def test_no_point_is_measured_as_a_second_trial_and_the_search_ends_with_the_space() -> None:
+    trials = found(Machine(), 100, sampler="random")
+    points = [tuple(sorted(one.point.items())) for one in trials]
+    assert len(points) == len(set(points)) == SPACE.points - 1  # the default is no trial
+
+
+def test_a_server_that_does_not_start_is_recorded_and_the_search_goes_on() -> None:
+    trials = found(Machine(broken={"jit": "off"}), 8)
+    assert trials[0].state is TrialState.FAILED
+    assert trials[0].reason == "the server did not start"
+    assert best_of(trials)["plan_cache_mode"] == "force_generic_plan"
+    assert "jit" not in best_of(trials)
+
+
+def test_a_refused_point_is_never_measured() -> None:
+    machine = Machine()
+    trials = found(machine, 8, why_not=lambda point: "too large" if "work_mem" in point else "")
+    assert {one.state for one in trials if "work_mem" in one.point} == {TrialState.REFUSED}
+    assert not any("work_mem" in point for point in machine.measured)
+
+
+def test_an_interrupted_search_goes_on_with_the_next_number_and_asks_for_nothing_again() -> None:
+    first = found(Machine(), 3)
+    later = found(Machine(), 2, earlier=first)
+    assert [one.number for one in later] == [4, 5]
+    assert not any(one.point in [earlier.point for earlier in first] for one in later)
+
+
+def test_every_round_is_kept_before_the_next_begins() -> None:
+    kept: list[Trial] = []
+    trials = found(Machine(), 3, kept=kept)
+    assert len(kept) == sum(len(one.rounds) for one in trials)
+    assert kept[-1] == trials[-1]

@@ -1,0 +1,59 @@
+"""A winner is made shorter by what does not pay, and by nothing else."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pgdyno.model.tuning.space import Point
+from pgdyno.search.shortening import MARGIN, remaining, shorten
+
+WINNER = {f"setting{number}": "on" for number in range(8)}
+
+
+class Machine:
+    """Compares a point with the winner: what it lacks costs what ``worth`` says."""
+
+    def __init__(self, worth: dict[str, float], noise: float = 0.004) -> None:
+        self.worth, self.noise = worth, noise
+        self.random = np.random.default_rng(5)
+        self.baselines: list[Point] = []
+
+    def __call__(self, winner: Point, rest: Point) -> float:
+        self.baselines.append(winner)
+        lost = sum(self.worth.get(key, 0.0) for key in winner if key not in rest)
+        return float(-lost + self.random.normal(0, self.noise))
+
+
+def shortened(machine: Machine) -> Point:
+    return remaining(WINNER, list(shorten(WINNER, list(WINNER), machine, machine.noise)))
+
+
+def test_what_pays_is_what_remains() -> None:
+    assert shortened(Machine({"setting2": 0.1, "setting7": 0.3})) == {"setting2": "on", "setting7": "on"}
+
+
+def test_small_losses_do_not_add_up_to_more_than_the_margin() -> None:
+    """Each of eight is worth 1 %, less than the margin of 2 %: two at most may go."""
+    machine = Machine(dict.fromkeys(WINNER, 0.01), noise=0.001)
+    assert len(shortened(machine)) >= 6
+    assert all(one == WINNER for one in machine.baselines)
+
+
+def test_noise_that_is_too_large_removes_hardly_anything() -> None:
+    """Each attempt is wrong in at most one of twenty cases."""
+    assert len(shortened(Machine({}, noise=0.1))) >= 7
+
+
+def test_what_harms_is_left_out() -> None:
+    assert "setting0" not in shortened(Machine({"setting0": -0.05, "setting1": 0.1}))
+
+
+def test_an_attempt_says_what_was_measured() -> None:
+    first = next(iter(shorten({"jit": "off"}, ["jit"], Machine({"jit": 0.2}), 0.004)))
+    assert (first.keys, first.is_kept) == (("jit",), False)
+    assert first.ratio is not None
+    assert first.ratio[0] == pytest.approx(math.exp(-0.2), rel=0.02)
+    assert first.ratio[2] < 1 - MARGIN

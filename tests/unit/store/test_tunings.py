@@ -1,0 +1,55 @@
+"""Searches on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import StorageError, UsageError
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.tuning.space import Dimension, Space
+from pgdyno.model.tuning.tuning import Removal, Trial, TrialRound, TrialState, Tuning
+from pgdyno.store.tunings import load_tuning, save_tuning
+
+TUNING = Tuning(
+    id="20261125-200000-tune",
+    sampler="guided",
+    seed=3,
+    workloads=("sysbench-read-only",),
+    space=Space((Dimension("jit", Layer.APPLICATION, ("off",), "on", planned="off", worth=0.1),)),
+    trials=(
+        Trial(1, {"jit": "off"}, None, (TrialRound(0.1, 0.1, 0.0),), TrialState.WON),
+        Trial(2, {}, 1, (), TrialState.FAILED, "it did not start"),
+    ),
+    removals=(Removal(("jit",), is_kept=False, rounds=2, ratio=(0.9, 0.88, 0.92)),),
+    answer={"jit": "off"},
+)
+
+
+def test_what_was_saved_last_is_what_is_loaded(tmp_path: Path) -> None:
+    save_tuning(tmp_path, Tuning(TUNING.id, "random", 1, (), Space(())))
+    save_tuning(tmp_path, TUNING)
+    assert load_tuning(tmp_path, TUNING.id) == TUNING
+
+
+def test_an_unknown_search_is_an_error_that_names_those_there_are(tmp_path: Path) -> None:
+    save_tuning(tmp_path, TUNING)
+    with pytest.raises(UsageError, match='there is no search "../passwd"') as caught:
+        load_tuning(tmp_path, "../passwd")
+    assert caught.value.detail == "known are: 20261125-200000-tune"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "could not be read"),
+        ('{"schema_version": 1, "id": 7}', "could not be read"),
+        ('{"schema_version": 99}', "was written by another version of pgdyno"),
+        ("[]", "could not be read"),
+    ],
+)
+def test_a_damaged_file_is_an_error_with_its_name(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / f"{TUNING.id}.tuning.json").write_text(text)
+    with pytest.raises(StorageError, match=message):
+        load_tuning(tmp_path, TUNING.id)
