@@ -25,6 +25,7 @@ APP = (
     "planning",
     "studying",
     "acceleration",
+    "tuning",
     "results",
 )
 """The rooms of app/: each imports those before it alone."""

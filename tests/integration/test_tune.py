@@ -11,8 +11,8 @@ from pgdyno.app.installations import embedded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.tuning.request import TuneRequest
 from pgdyno.app.tuning.tune import tune
+from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED

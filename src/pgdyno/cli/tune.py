@@ -23,8 +23,8 @@ from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.tuning.request import TuneRequest
     from pgdyno.app.tuning.tune import Tuned
+    from pgdyno.app.tuning.tune_request import TuneRequest
     from pgdyno.model.tuning.tuning import Removal, Trial
 
 
@@ -74,7 +74,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @figures_options
 @json_option
 def command(*, is_json: bool, **options: Any) -> None:
-    """Search for the best configuration of PostgreSQL, and prove it.
+    """Search for the best configuration, and prove it.
 
     Begins with pgdyno's plan and tries other values of what it may set, and the builds that are there: each
     configuration on a scratch server beside the best one so far and the configuration as found, in short
@@ -121,7 +121,7 @@ class _Asked:
         from pgdyno.app.local_machine import may_change_host
         from pgdyno.app.measuring.conditions import Conditions
         from pgdyno.app.measuring.workload_choice import find_workloads
-        from pgdyno.app.tuning.request import TuneRequest
+        from pgdyno.app.tuning.tune_request import TuneRequest
         from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.variants.variant import Variant
@@ -161,7 +161,7 @@ class _Asked:
 
 
 class _Spoken:
-    """Says on stderr what has ended."""
+    """Prints ended trials and removals on stderr."""
 
     def tried(self, trial: Trial) -> None:
         """Print a trial."""

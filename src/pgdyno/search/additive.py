@@ -1,4 +1,4 @@
-"""An additive model of trials: what each value of a dimension brings, and how well that is known. Pure.
+"""An additive model of trials: the effect of each value of a dimension, and its uncertainty. Pure.
 
     symbol  meaning                                                          shape     unit
     P       pairs of a key and one of its values                             ()        pairs
@@ -44,7 +44,7 @@ class Effects:
 
 
 def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
-    """Return what trials say of each value."""
+    """Return the effects of all values, by these trials."""
     pairs = tuple((one.key, value) for one in space.dimensions for value in one.values)
     prior = np.array([_EXPECTED if space.plan.get(key) == value else -_EXPECTED for key, value in pairs])
     spread = {one.key: _SPREAD + one.worth / 4 for one in space.dimensions}
@@ -61,7 +61,7 @@ def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
 
 
 def least_first(space: Space, trials: Sequence[Trial], point: Point) -> tuple[str, ...]:
-    """Return the keys of a point by what their values bring, the least first."""
+    """Return the keys of a point by the effects of their values, the smallest first."""
     effects = effects_of(space, trials)
     brought = dict(zip(effects.pairs, effects.mean, strict=True))
     return tuple(sorted(point, key=lambda key: brought.get((key, point[key]), 0.0)))

@@ -29,7 +29,7 @@ def noise_of(trials: Iterable[Trial]) -> float:
 
 
 def _repeated(trials: Sequence[Trial]) -> list[list[float]]:
-    """Return measurements by what they are of: each candidate, and each incumbent with the default."""
+    """Return repeated measurements: of each candidate, and of each incumbent with the default."""
     incumbents: dict[int | None, list[float]] = defaultdict(list)
     for trial in trials:
         incumbents[trial.incumbent] += [one.incumbent_to_default for one in trial.rounds]

@@ -1,4 +1,4 @@
-"""Make the winner of a search shorter: leave out what does not pay, measured against the original winner.
+"""Make the winner of a search shorter: leave out changes that do not pay, measured against the winner.
 Pure.
 
 Half of the changes that seem to bring least are left out at once. If what remains is as fast as the winner,
@@ -51,7 +51,7 @@ def shorten(
 
 
 def remaining(winner: Point, removals: Sequence[Removal]) -> Point:
-    """Return the winner without what was left out."""
+    """Return the winner without the removed changes."""
     left_out = {key for one in removals if one.is_kept for key in one.keys}
     return {key: value for key, value in winner.items() if key not in left_out}
 

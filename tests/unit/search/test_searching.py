@@ -81,7 +81,7 @@ def test_nothing_wins_where_nothing_differs() -> None:
         flat = Machine(noise=0.01, random=np.random.default_rng(seed))
         trials = search(
             load()["random"].make(SPACE, seed),
-            lambda incumbent, candidate, flat=flat: flat({}, {}),
+            lambda _incumbent, _candidate, flat=flat: flat({}, {}),
             lambda _: None,
             allowed,
         )

@@ -35,7 +35,7 @@ def test_what_was_saved_last_is_what_is_loaded(tmp_path: Path) -> None:
 
 def test_an_unknown_search_is_an_error_that_names_those_there_are(tmp_path: Path) -> None:
     save_tuning(tmp_path, TUNING)
-    with pytest.raises(UsageError, match='there is no search "../passwd"') as caught:
+    with pytest.raises(UsageError, match=r'there is no search "\.\./passwd"') as caught:
         load_tuning(tmp_path, "../passwd")
     assert caught.value.detail == "known are: 20261125-200000-tune"
 

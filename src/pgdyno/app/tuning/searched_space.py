@@ -42,7 +42,7 @@ def searched_space(
     data_bytes: int,
     profiles: Sequence[TransactionProfile],
 ) -> Searched:
-    """Return the space of a search; what all servers here have in common is left as found."""
+    """Return the space of a search; values common to all servers of a machine are left as found."""
     server = planned.subject.server
     memory = _memory(server, data_bytes)
     plan, notes = _fitting(_shareable(planned.plan, base), base, memory)
@@ -77,7 +77,7 @@ def _memory(server: Server, data_bytes: int) -> Memory:
 
 
 def _shareable(plan: Plan, base: Variant) -> Plan:
-    """Return the plan without what cannot differ between servers that take turns."""
+    """Return the plan without values that cannot differ between servers that take turns."""
     whole = replace(base, name="plan", settings={**base.settings, **plan.values})
     fixed = {*side_by_side([base, whole]).alike, *idling_files(plan.values)}
     return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in fixed))

@@ -26,9 +26,9 @@ from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context, experiment_id
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
-from pgdyno.app.tuning.request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds, at_point
+from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.model.errors import UsageError
@@ -64,7 +64,7 @@ class Tuned:
 
 
 class Listener(Protocol):
-    """Is told of what has ended."""
+    """Hears of each trial and removal that has ended."""
 
     def tried(self, trial: Trial) -> None:
         """Take note of a trial."""
@@ -112,7 +112,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
 def _profiles(
     request: TuneRequest, progress: Progress
 ) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
-    """Return what a profile says of the baseline, unless a search is resumed: its space has that already."""
+    """Return profiles of the baseline, unless a search is resumed: its space has their figures already."""
     if request.resume is not None or request.budget_s < LEAST_BUDGET_S:
         return (), ()
     return baseline_profiles(request.base, request.conditions, progress)
@@ -143,7 +143,7 @@ class _Tuner:
         return tuning
 
     def shortened(self, tuning: Tuning) -> Tuning:
-        """Return the search with its answer: the winner without what does not pay."""
+        """Return the search with its answer: the winner without changes that do not pay."""
         winner = tuning.winner
         if winner is None:
             return tuning
@@ -182,7 +182,7 @@ def _begun(request: TuneRequest, searched: Searched) -> Tuning:
 
 
 def _again(earlier: Tuning, request: TuneRequest, searched: Searched) -> Tuning:
-    """Return the search to go on with. Raises: UsageError if what would be searched now differs."""
+    """Return the search to go on with. Raises: UsageError if the space of now is another one."""
     wanted = (_values(searched.space), tuple(request.conditions.workloads))
     if (_values(earlier.space), earlier.workloads) != wanted:
         raise UsageError(

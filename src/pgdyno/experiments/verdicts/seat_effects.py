@@ -1,4 +1,4 @@
-"""Remove what a seat does to the servers on it: four or more arms that change their seats in rounds. Pure.
+"""Remove the effects of seats: of four or more arms that change their seats from round to round. Pure.
 
 A seat is a copy of the data and a place in the order of start. Arms change their seats from round to round,
 so that each arm has had each seat (a Latin square). A seat's own speed therefore cancels in the mean of an

@@ -1,4 +1,4 @@
-"""The space of a search, from a plan: its changes, and other values of what levers may set. Pure."""
+"""The space of a search, from a plan: its changes, and other values that levers try. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def space_of(
     levers: Mapping[str, LeverModule],
     worth: Mapping[str, float],
 ) -> Space:
-    """Return the space around a plan of these layers; ``worth`` by lever is what it could bring.
+    """Return the space around a plan of these layers; ``worth`` is the bound of each lever's gain.
 
     Settings that decide about durability are not in it, and nothing that this server does not have.
     """
@@ -82,7 +82,7 @@ def _order(guc: Guc, value: str) -> float:
 
 
 def _others(lines: Iterable[PlanLine]) -> Iterator[Dimension]:
-    """Yield what is planned besides settings: it is taken, or left as found."""
+    """Yield planned changes besides settings: each is taken, or left as found."""
     for line in lines:
         change = line.change
         if change.kind in _MEASURED or change.kind == SERVER:

@@ -1,4 +1,4 @@
-"""The space of a search: what may be varied, and which values it may have."""
+"""The space of a search: dimensions, and the values that each may have."""
 
 from __future__ import annotations
 

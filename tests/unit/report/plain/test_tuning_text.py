@@ -10,9 +10,7 @@ from pgdyno.model.tuning.tuning import Removal, Trial, TrialRound, TrialState, T
 from pgdyno.report.plain.tuning_text import removal_line, trial_line, tuning_text
 
 GAIN = math.log(1.25)
-WON = Trial(
-    3, {"jit": "off", "work_mem": "64MB"}, None, (TrialRound(GAIN, GAIN, 0.0),) * 2, TrialState.WON
-)
+WON = Trial(3, {"jit": "off", "work_mem": "64MB"}, None, (TrialRound(GAIN, GAIN, 0.0),) * 2, TrialState.WON)
 SPACE = Space(
     (
         Dimension("jit", Layer.APPLICATION, ("off",), "on"),
