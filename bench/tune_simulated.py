@@ -182,18 +182,13 @@ def main() -> None:
     asked = parser.parse_args()
     tuning = recorded(asked.recorded)
     landscape = fitted(tuning, 0)
-    print(
-        f"best gain {math.expm1(best_gain(tuning, landscape)):+.1%}, noise of a round {landscape.deviations.std():.2%}"
-    )
-    print(
-        f"plan: share {math.expm1(landscape.gain(tuning.space.plan)) / math.expm1(best_gain(tuning, landscape)):.2f}"
-    )
+    best, plan = math.expm1(best_gain(tuning, landscape)), math.expm1(landscape.gain(tuning.space.plan))
+    print(f"best gain {best:+.1%}, of which the plan has {plan / best:.2f}")
+    print(f"noise of a round {landscape.deviations.std():.2%}")
     for sampler in ("guided", "random", "tpe", "plain TPE"):
         found = shares(tuning, sampler, asked.trials, asked.seeds)
         low, middle, high = np.quantile(found, (0.25, 0.5, 0.75))
-        print(
-            f"{sampler}: share of the best {middle:.3f} (quartiles {low:.3f} … {high:.3f}), {asked.seeds} runs"
-        )
+        print(f"{sampler}: share {middle:.3f} (quartiles {low:.3f} … {high:.3f}), {asked.seeds} runs")
     flat = [fitted(tuning, seed, is_flat=True) for seed in range(asked.flat)]
     claimed = [
         is_claimed(tuning, one, searched(tuning, one, "guided", asked.trials, seed))

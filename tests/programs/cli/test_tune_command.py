@@ -1,0 +1,35 @@
+"""What ``tune`` refuses before it starts a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pgdyno.cli.main import cli
+from pgdyno.model.errors import PgdynoError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "more"),
+    [
+        (["--embedded", "--sampler", "best"], 'there is no sampler "best"', "known are: guided, random, tpe"),
+        ([], "no PostgreSQL was named", "add --embedded or --pg-bin DIR"),
+        (["--embedded", "--resume", "20200101-000000-tune"], 'there is no search "20200101-000000-tune"', ""),
+        (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
+        (["--embedded", "--layers", "kernel"], '"kernel"', ""),
+    ],
+)
+@pytest.mark.usefixtures("pg18_bin")
+def test_mistakes_are_named(arguments: list[str], message: str, more: str, own_home: Path) -> None:
+    done = CliRunner().invoke(cli, ["tune", *arguments])
+    assert isinstance(done.exception, PgdynoError)
+    assert message in done.exception.message
+    assert more in f"{done.exception.detail or ''} {done.exception.hint or ''}"
+    assert not list(own_home.glob("experiments/*"))
+
+
+def test_help_says_what_is_never_done() -> None:
+    said = " ".join(CliRunner().invoke(cli, ["tune", "--help"]).output.split())
+    assert "No running server is touched, and no setting that decides about durability is tried." in said
