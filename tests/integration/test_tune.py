@@ -51,7 +51,7 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
     assert first.trials[0].rounds or first.trials[0].state is TrialState.FAILED
     assert load_tuning(workspace().experiments(), first.id) == first
 
-    again = replace(request, resume=first.id, most_trials=2, budget_s=30.0)
+    again = replace(request, resume=first.id, most_trials=2, budget_s=12.0)
     second = tune(again, Lines(), heard)
     assert second.tuning.id == first.id
     assert second.tuning.trials[:1] == first.trials

@@ -89,9 +89,12 @@ def command(*, is_json: bool, **options: Any) -> None:
     asked = _Asked(**options, figures=StatedFigures(**figures))
     progress = open_progress()
     try:
+        from pgdyno.app.tuning.trials_within import trials_within
         from pgdyno.app.tuning.tune import tune
 
-        result = tune(asked.request(), progress, _Spoken())
+        request = asked.request()
+        echo(trials_within(request), err=True)
+        result = tune(request, progress, _Spoken())
     finally:
         progress.close()
     _print(result, is_json=is_json)

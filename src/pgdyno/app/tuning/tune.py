@@ -127,13 +127,13 @@ class _Tuner:
     began: float
 
     def searched(self, tuning: Tuning) -> Tuning:
-        """Return the search with more trials, until its share of the time is over."""
+        """Return the search with more trials, until its time is over; one is made in any case."""
         sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
 
         def keep(trial: Trial) -> None:
             save_tuning(_directory(), replace(tuning, trials=(*tuning.trials, trial)))
 
-        if self._is_enough(tuning):
+        if tuning.trials and self._is_enough(tuning):
             return tuning
         for trial in search(sampler, self.rounds.trial, keep, self.searched_space.why_not, tuning.trials):
             tuning = replace(tuning, trials=(*tuning.trials, trial))

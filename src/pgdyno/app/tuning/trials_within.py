@@ -1,0 +1,54 @@
+"""Check whether a search fits into its budget, before anything is started."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S
+from pgdyno.app.arenas.datasets import is_loaded
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
+from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.model import numbers
+from pgdyno.model.errors import UsageError
+
+_SERVERS = 3  # default, incumbent and candidate; and of the proof: default, plan and answer
+_PROFILE_S = 60.0  # a guess, of each workload; measured: 50 s
+_LEAST_TRIALS = 3  # arbitrary: fewer are no search
+
+
+def trials_within(request: TuneRequest) -> str:
+    """Return a sentence on how many configurations the budget holds, if each takes one round.
+
+    Raises: UsageError if it holds too few, or no proof, with the budget that would do.
+    """
+    workloads = tuple(request.conditions.workloads.values())
+    data_sets = {one.data_set.key: one.data_set for one in workloads}
+    installation = request.conditions.installation
+    to_load = [
+        one
+        for one in data_sets.values()
+        if installation is not None and not is_loaded(workspace(), one, installation)
+    ]
+    design = request.conditions.design
+    trial = time_needed(workloads, replace(design, blocks_per_round=1), _SERVERS, to_load)
+    proof = time_needed(workloads, design, _SERVERS, ())
+    profile_s = _PROFILE_S * len(workloads) if request.budget_s >= LEAST_BUDGET_S else 0.0
+    searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s - profile_s
+    trials = int(searching_s / trial.round_s)
+    least_s = max(
+        (trial.preparation_s + _LEAST_TRIALS * trial.round_s) / SEARCH_SHARE,
+        proof.measuring_s / (1 - SHORTEN_SHARE),
+    )
+    if request.budget_s < least_s:
+        raise UsageError(
+            f"a budget of {numbers.duration(request.budget_s)} is too small for a search",
+            detail=f"a configuration takes about {numbers.duration(round(trial.round_s))}, its proof about "
+            f"{numbers.duration(round(proof.measuring_s))}; both are estimates",
+            hint=f"--budget {math.ceil(least_s / 60)}m, or fewer workloads",
+        )
+    return (
+        f"{numbers.duration(request.budget_s)}: at most {max(trials, _LEAST_TRIALS)} configurations of about "
+        f"{numbers.duration(round(trial.round_s))} each, then a shorter answer and its proof"
+    )
