@@ -18,7 +18,7 @@ from pgdyno.model.errors import PgdynoError
         ([], "no PostgreSQL was named", "add --embedded or --pg-bin DIR"),
         (["--embedded", "--resume", "20200101-000000-tune"], 'there is no search "20200101-000000-tune"', ""),
         (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
-        (["--embedded", "--budget", "1m"], "a budget of 1 min is too small for a search", "--budget "),
+        (["--embedded", "--budget", "1m"], "a budget of 1\xa0min is too small for a search", "--budget "),
         (["--embedded", "--layers", "kernel"], '"kernel"', ""),
     ],
 )
