@@ -46,6 +46,7 @@ _ABOUT = """\
 # of = "statement" an earlier call's, and plus = N added; {returned = 1, of = "statement"}, the first column
 # that an earlier call returned; {between = [1, 100]}; {letters = [5, 20]}; {uuid = true};
 # {constant = "text"}; {null = true}; {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL.
+# pauses_s are pauses of a session between two transactions, each as likely as the others.
 
 """
 
@@ -109,9 +110,10 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "search_path": workload.search_path,
         "protocol": workload.protocol,
         "seconds": workload.seconds,
-        **({} if workload.pause_s is None else {"pause_s": workload.pause_s}),
+        **({"pauses_s": list(workload.pauses_s)} if workload.pauses_s else {}),
         "counted": list(workload.counted),
         "clients": workload.clients,
+        **({} if workload.sessions is None else {"sessions": workload.sessions}),
         "read_only": workload.is_read_only,
         "notes": _lines(workload.notes),
     }
@@ -228,7 +230,8 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
         search_path=about.search_path,
         protocol=about.protocol,
         seconds=about.seconds,
-        pause_s=about.pause_s,
+        pauses_s=about.pauses,
+        sessions=about.sessions,
         clients=about.clients,
         statements=tuple(
             CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared) for one in file.statement

@@ -33,6 +33,7 @@ class _Strict(BaseModel):
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Pause = Annotated[float, Field(ge=0, le=1e6)]  # no longer ones are the driver's to take
 
 
 class ParameterTable(_Strict):
@@ -161,11 +162,24 @@ class WorkloadTable(_Strict):
     protocol: Protocol = "prepared"
     search_path: str = "public"
     seconds: Weight = 0.0
-    pause_s: Weight | None = None
+    pauses_s: Annotated[list[Pause], Field(max_length=1000)] = Field(default_factory=list)
+    pause_s: Pause | None = None  # of files before there were several
+    sessions: Annotated[int, Field(ge=1)] | None = None
     counted: list[Quantity] = list(QUANTITIES)
     clients: Annotated[int, Field(ge=1)]
     read_only: bool = False
     notes: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_pause(self) -> Self:
+        if self.pause_s is not None and self.pauses_s:
+            raise ValueError('"pauses_s" stands in the place of "pause_s"')
+        return self
+
+    @property
+    def pauses(self) -> tuple[float, ...]:
+        """The pauses of sessions, of which there may be one alone."""
+        return tuple(self.pauses_s) if self.pause_s is None else (self.pause_s,)
 
 
 class WorkloadFile(_Strict):

@@ -37,7 +37,8 @@ WORKLOAD = CapturedWorkload(
     database='sh"op',
     search_path='"$user", app',
     seconds=60.5,
-    pause_s=0.0125,
+    pauses_s=(0.0125, 3.0),
+    sessions=7,
     clients=3,
     statements=(
         CapturedStatement("read", 'SELECT \'ü\'\n  FROM t -- \\ """ $1', SEEN),
@@ -152,6 +153,22 @@ def test_a_call_stands_on_one_line_and_a_statement_is_written_as_it_is(tmp_path:
     lines = (tmp_path / "w.toml").read_text().splitlines()
     assert '    {statement = "read", times = 2.5, parameters = [{column = "public.t.a"}]},' in lines
     assert 'sql = "INSERT INTO t VALUES ($1, $2, $3, $4, $5)"' in lines
+
+
+def test_a_file_of_before_with_the_median_pause_alone_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "w.toml"
+    text = LEAST.replace("PARAMETER", "{uuid = true}")
+    path.write_text(text.replace("clients = 1", "clients = 1\npause_s = 0.25"))
+    found = read_workload_file(path)
+    assert (found.pauses_s, found.sessions) == ((0.25,), None)
+
+
+def test_pauses_are_told_once_and_are_not_negative(tmp_path: Path) -> None:
+    text = LEAST.replace("PARAMETER", "{uuid = true}")
+    twice = wrong(tmp_path, text.replace("clients = 1", "clients = 1\npause_s = 1\npauses_s = [1, 2]"))
+    assert twice.detail == 'workload: "pauses_s" stands in the place of "pause_s"'
+    negative = wrong(tmp_path, text.replace("clients = 1", "clients = 1\npauses_s = [1, -2]"))
+    assert (negative.detail or "").startswith("workload.pauses_s.1: ")
 
 
 def test_a_file_by_hand_needs_no_counts(tmp_path: Path) -> None:

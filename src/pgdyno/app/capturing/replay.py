@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.app.arenas.attached_server import find_remote_server
 from pgdyno.app.arenas.column_draws import read_draws
+from pgdyno.app.capturing.replay_pace import ReplayPace
 from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.capture.likeness import likeness, seen_by_name
 from pgdyno.generators import driver
@@ -34,25 +35,25 @@ _MOST_NAMED = 5  # tables in a message
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """Where and for how long to replay. ``clients`` and ``protocol`` None: as the original.
+    """Where, for how long and how fast to replay. ``protocol`` None: as the original.
 
     ``is_copy``: the database is not the one that the workload was captured from.
     """
 
     dsn: str
     seconds: float
-    clients: int | None = None
+    pace: ReplayPace = field(default_factory=ReplayPace)
     protocol: str | None = None
-    rate_tps: float | None = None
     seed: int = 1
     is_copy: bool = False
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The result of a replay."""
+    """The result of a replay. ``original_tps`` is None if it is not known."""
 
     run: TimedRun
+    original_tps: float | None
     likeness: Likeness
     notes: tuple[str, ...]
 
@@ -75,7 +76,7 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
         if counted is None:
             raise ServerError("the statistics of statements were reset during the replay")
         seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
-    return Replay(run, likeness(workload, seen), notes)
+    return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes)
 
 
 def _require_a_copy(connection: Connection, workload: CapturedWorkload, request: ReplayRequest) -> None:
@@ -111,7 +112,7 @@ def _run(
 ) -> TimedRun:
     server, environment = find_remote_server(request.dsn)
     place = workspace()
-    clients = request.clients or workload.clients
+    clients = request.pace.clients or workload.clients
     load = LoadRequest(
         clients=clients,
         threads=min(clients, len(online_cpus())),
@@ -119,7 +120,8 @@ def _run(
         duration_s=int(request.seconds) + 1,
         log_prefix=Path(),
         protocol=request.protocol or workload.protocol,
-        rate_tps=request.rate_tps,
+        rate_tps=request.pace.rate_tps,
+        think_times_s=request.pace.pauses_s,
         max_errors=MOST_ERRORS,
     )
     with place.measuring(), place.scratch() as scratch:

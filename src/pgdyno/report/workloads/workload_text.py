@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean, median
 
 from pgdyno.model import numbers
 from pgdyno.model.experiments.captured import (
@@ -35,15 +36,26 @@ def workload_text(workload: CapturedWorkload) -> str:
         ),
         f"  {numbers.share(workload.replayed_share)} of the calls are of statements that can be replayed",
     ]
-    if workload.pause_s is not None:
-        pause = numbers.duration(workload.pause_s)
-        lines.append(f"  a session pauses for {pause} between two transactions (median), and not in a replay")
+    lines += _pauses(workload)
     whole = sum(one.weight for one in workload.transactions)
     for one in workload.transactions:
         lines += ["", *_transaction(one, whole)]
     lines += _omitted(workload.omitted)
     lines += ["", "Notes:", *(f"  {note}" for note in workload.notes)] if workload.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _pauses(workload: CapturedWorkload) -> Iterator[str]:
+    if not workload.pauses_s:
+        return
+    if not any(workload.pauses_s):
+        yield "  sessions begin the next transaction at once"
+        return
+    typical, mean = (numbers.duration(of(workload.pauses_s)) for of in (median, fmean))
+    yield (
+        f"  {_counted(workload.pausing_clients, 'session')}, which pause between two transactions for "
+        f"{typical} (median; {mean} on average): replay --pauses does so, too"
+    )
 
 
 def _seen_for(workload: CapturedWorkload) -> str:
