@@ -261,5 +261,7 @@ def _show_replay(done: Replay, *, is_json: bool) -> None:
     echo(f"{table.caption}:")
     print_wide(plain_table(table))
     echo(f"\n{likeness_words(done.likeness)}")
+    if done.invariants:
+        echo(f"Invariants kept: {', '.join(done.invariants)}")
     for note in done.notes:
         echo(f"  {note}")

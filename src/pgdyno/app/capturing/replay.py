@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.attached_server import find_remote_server
 from pgdyno.app.arenas.column_draws import read_draws
+from pgdyno.app.arenas.invariants import Invariants
 from pgdyno.app.capturing.replay_pace import ReplayPace
 from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.capture.likeness import likeness, seen_by_name
@@ -27,6 +29,7 @@ from pgdyno.model.experiments.workload import CAPTURED
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import difference
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.inspection.columns import foreign_tables, is_superuser, read_identity
 from pgdyno.server.sampling.statement_statistics import find_statement_statistics
 
@@ -50,33 +53,38 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class Replay:
-    """The result of a replay. ``original_tps`` is None if it is not known."""
+    """The result of a replay, which has kept ``invariants``. ``original_tps`` is None if it is not known."""
 
     run: TimedRun
     original_tps: float | None
     likeness: Likeness
     notes: tuple[str, ...]
+    invariants: tuple[str, ...]
 
 
 def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progress) -> Replay:
     """Issue a workload on a database, and compare the counts of the server meanwhile with the original's.
 
-    Raises: RefusedError for the original; UsageError if the database lacks tables; ServerError,
-    ConnectionFailedError, GeneratorFailedError.
+    Raises: RefusedError for the original; UsageError if the database lacks tables; MeasurementError for an
+    invariant that is broken; ServerError, ConnectionFailedError, GeneratorFailedError.
     """
     with closing(connect(request.dsn)) as connection:
         _require_a_copy(connection, workload, request)
+        database = connection.info.dbname
         statistics = find_statement_statistics(connection, of_others=False)
         progress.step("reading values of columns")
         draws, notes = read_draws(connection, workload)
         options = captured_options(workload, draws)
+        invariants = Invariants.before_load(workload, {database: partial(_connect, request.dsn, workload)})
         before = statistics.read()
-        run = _run(options, workload, request, connection.info.dbname, progress)
+        run = _run(options, workload, request, database, progress)
         counted = difference(before, statistics.read())
         if counted is None:
             raise ServerError("the statistics of statements were reset during the replay")
         seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
-    return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes)
+    invariants.require_kept()
+    kept = tuple(one.name for one in workload.invariants)
+    return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes, kept)
 
 
 def _require_a_copy(connection: Connection, workload: CapturedWorkload, request: ReplayRequest) -> None:
@@ -101,6 +109,12 @@ def _require_a_copy(connection: Connection, workload: CapturedWorkload, request:
             detail="functions and triggers of the database would run with its rights",
             hint="connect as the application's role",
         )
+
+
+def _connect(dsn: str, workload: CapturedWorkload) -> ControlConnection:
+    connection = connect(dsn)
+    connection.execute("SELECT pg_catalog.set_config('search_path', %s, false)", (workload.search_path,))
+    return connection
 
 
 def _run(

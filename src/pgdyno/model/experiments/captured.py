@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+from pgdyno.model.experiments.invariant import Invariant
+
 Distribution = Literal["uniform", "gaussian", "pareto", "zipfian"]
 
 
@@ -164,7 +166,7 @@ class CapturedWorkload:
     ``protocol`` is how they send statements.
     ``counted`` are the quantities that are known of its statements; ``seconds`` 0 means that it was not seen
     at work. ``pauses_s`` are times from a transaction to its session's next, each as likely as the others;
-    ``sessions`` are those that pause, or are at work; none: it is not known.
+    ``sessions`` are those that pause, or are at work; none: it is not known. ``invariants`` are its user's.
     """
 
     name: str
@@ -183,6 +185,7 @@ class CapturedWorkload:
     protocol: Protocol = "prepared"
     pauses_s: tuple[float, ...] = ()
     sessions: int | None = None
+    invariants: tuple[Invariant, ...] = ()
 
     @property
     def has_values(self) -> bool:
