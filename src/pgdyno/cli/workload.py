@@ -189,7 +189,7 @@ def copy(
     type=click.FloatRange(min=0, min_open=True),
     metavar="K",
     help="Transactions arrive K times as fast as they did in the original: 1 is as captured. With --pauses, "
-    "pauses are K times as short instead.",
+    "pauses are shorter by that factor instead.",
 )
 @click.option(
     "--pauses",
@@ -216,7 +216,7 @@ def replay(
 ) -> None:
     """Replay the workload in FILE on a copy of its database.
 
-    The output says how like the original it was.
+    The output says how like the original it was. Invariants in FILE are checked before the load and after it.
 
     The copy is written to where the workload writes. It needs pg_stat_statements, which counts what the
     replay does, as it did with the original. Connect as the application's role: statements, functions and

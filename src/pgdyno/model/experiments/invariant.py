@@ -56,7 +56,7 @@ def why_wrong(expected: Expectation, answer: QueryAnswer) -> str | None:
     """Return why an answer is not as it has to be at any time; None if it is."""
     match expected:
         case Is(value) if answer.rows != 1 or not _is_equal(value, answer.value):
-            return f"its query returns {answer}, and has to return {_shown(value)}"
+            return f"its query returns {answer}, and has to return {as_shown(value)}"
         case NoRows() if answer.rows:
             what = "several rows" if answer.rows > 1 else f"a row, {answer}"
             return f"its query returns {what}, and has to return none"
@@ -83,7 +83,8 @@ def _is_equal(value: Value, text: str | None) -> bool:
         return False
 
 
-def _shown(value: Value) -> str:
+def as_shown(value: Value) -> str:
+    """Return a value as PostgreSQL shows it."""
     if isinstance(value, bool):
         return _TRUE if value else _FALSE
     return str(value)

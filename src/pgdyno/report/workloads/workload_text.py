@@ -19,6 +19,7 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
+from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged, as_shown
 
 _SHOWN = 70  # characters of a statement
 _MOST_OMITTED = 10
@@ -41,6 +42,7 @@ def workload_text(workload: CapturedWorkload) -> str:
     for one in workload.transactions:
         lines += ["", *_transaction(one, whole)]
     lines += _omitted(workload.omitted)
+    lines += _invariants(workload.invariants)
     lines += ["", "Notes:", *(f"  {note}" for note in workload.notes)] if workload.notes else []
     return "\n".join(lines) + "\n"
 
@@ -95,6 +97,21 @@ def _parameter(one: Parameter) -> str:
 def _short_path(column: str) -> str:
     """Return a column without its schema."""
     return column.partition(".")[2]
+
+
+def _invariants(invariants: Sequence[Invariant]) -> Iterator[str]:
+    if not invariants:
+        return
+    yield from ("", "Invariants, checked on each server before a load and after it:")
+    for one in invariants:
+        match one.expected:
+            case Is(value):
+                expected = f"returns {as_shown(value)}"
+            case Unchanged():
+                expected = "returns the same after the load"
+            case NoRows():
+                expected = "returns no row"
+        yield f"  {one.name}: {_short(one.sql)} {expected}"
 
 
 def _omitted(omitted: Sequence[Omitted]) -> Iterator[str]:
