@@ -182,6 +182,7 @@ impl RunArguments {
             arrivals: self.arrivals,
             count: self.count,
             think_time_s: self.think_time,
+            think_times_s: Vec::new(),
             ramp_s: self.ramp,
             max_errors: self.max_errors,
             reconnect_s: self.reconnect,

@@ -12,6 +12,7 @@ use crate::reconnect;
 use crate::roster::Group;
 use crate::schedule::Schedule;
 use crate::session::Session;
+use crate::think_time::ThinkTime;
 use crate::transaction_log::TransactionLog;
 use crate::workload::{Client, Pace};
 
@@ -21,6 +22,8 @@ pub struct Crew {
     pub sessions: Vec<Session>,
     /// Index of each session's group.
     pub group_of: Vec<usize>,
+    /// What each session's pauses are drawn from.
+    pub pauses: Vec<Random>,
     /// Their schedules.
     pub groups: Vec<Group>,
     /// Transaction logs by arm.
@@ -49,6 +52,7 @@ pub fn muster(
         crews.push(Crew {
             sessions: Vec::new(),
             group_of: Vec::new(),
+            pauses: Vec::new(),
             groups: Vec::new(),
             logs: logs(load, thread)?,
         });
@@ -82,6 +86,7 @@ fn assign(
         let statements = client.statements(load.roles[role].statements.len());
         let transport = reconnect::open(load, (arm, role), statements)?;
         crew.sessions.push(Session::new((arm, role, index), client, transport)?);
+        crew.pauses.push(ThinkTime::stream(seed, name, index));
         // Arms have equal schedules: the seed, the role and the number decide, not the arm.
         let new_group = |crew: &mut Crew, pace: Pace, number: usize, clients: usize| {
             let random = Random::stream(seed, &format!("arrivals of {name}"), number as u64);

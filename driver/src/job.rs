@@ -12,11 +12,13 @@ use crate::crew::RoleClients;
 use crate::error::{Error, Result};
 use crate::load::{Arm, Load, RoleFacts};
 use crate::protocol::request::Mode;
+use crate::think_time::ThinkTime;
 use crate::workload::catalogue::{self, Request};
 use crate::workload::{Arrivals, Pace};
 
 const MAX_CLIENTS: u64 = 100_000;
 const MAX_THREADS: usize = 1024;
+const MAX_THINK_TIMES: usize = 1000;
 /// Rates of an open loop, per second over all clients of an arm. With less, one of the
 /// most clients could be due later than the clock can show.
 pub const RATES: RangeInclusive<f64> = 0.001..=1e9;
@@ -59,6 +61,9 @@ pub struct Job {
     /// Pause after each transaction.
     #[serde(default)]
     pub think_time_s: f64,
+    /// Pauses after transactions and before the first, each as likely as the others.
+    #[serde(default)]
+    pub think_times_s: Vec<f64>,
     /// Time over which the clients start.
     #[serde(default)]
     pub ramp_s: f64,
@@ -159,7 +164,7 @@ impl Job {
             mode: self.mode,
             retried: catalogue::retried(&self.workload),
             count: self.count,
-            think_time: nanos(self.think_time_s),
+            think_time: self.think_time(),
             ramp: nanos(self.ramp_s),
             max_errors: self.max_errors,
             reconnect: nanos(self.reconnect_s),
@@ -187,6 +192,34 @@ impl Job {
         }
     }
 
+    fn think_time(&self) -> ThinkTime {
+        if !self.think_times_s.is_empty() {
+            ThinkTime::OneOf(self.think_times_s.iter().copied().map(nanos).collect())
+        } else if self.think_time_s > 0.0 {
+            ThinkTime::Always(nanos(self.think_time_s))
+        } else {
+            ThinkTime::None
+        }
+    }
+
+    fn check_think_times(&self) -> Result<()> {
+        within("the number of think_times_s", self.think_times_s.len(), 0, MAX_THINK_TIMES)?;
+        for time_s in &self.think_times_s {
+            within("one of think_times_s", *time_s, 0.0, 1e6)?;
+        }
+        if self.think_times_s.is_empty() {
+            return Ok(());
+        }
+        let other = match self.rate {
+            Some(_) => "rate",
+            None if self.think_time_s > 0.0 => "think_time_s",
+            None => return Ok(()),
+        };
+        Err(Error::new(format!("think_times_s and {other} exclude each other"))
+            .detail("both say when a client's next transaction starts")
+            .hint("leave out one"))
+    }
+
     fn check(&self) -> Result<()> {
         if self.arms.is_empty() {
             return Err(Error::new("the job names no server").hint("add one to \"arms\""));
@@ -204,6 +237,7 @@ impl Job {
             }
         }
         within("think_time_s", self.think_time_s, 0.0, 1e6)?;
+        self.check_think_times()?;
         within("ramp_s", self.ramp_s, 0.0, 1e6)?;
         within("reconnect_s", self.reconnect_s, 0.0, 1e6)?;
         within("drain_limit_s", self.drain_limit_s, 0.001, 1e6)?;
@@ -281,6 +315,24 @@ mod tests {
         assert_eq!(message(plan(r#", "rate": -5"#)), "rate cannot be -5");
         assert_eq!(message(plan(r#", "threads": 5000"#)), "threads cannot be 5000");
         assert_eq!(message(plan(r#", "think_time_s": -1"#)), "think_time_s cannot be -1");
+    }
+
+    #[test]
+    fn think_times_are_one_for_all_or_several_and_belong_to_a_closed_loop() {
+        let think_time = |extra: &str| plan(extra).unwrap().0.think_time;
+        assert_eq!(think_time(""), ThinkTime::None);
+        assert_eq!(think_time(r#", "think_time_s": 0.5"#), ThinkTime::Always(500_000_000));
+        let two = r#", "think_times_s": [0, 1.5]"#;
+        assert_eq!(think_time(two), ThinkTime::OneOf(vec![0, 1_500_000_000]));
+        assert_eq!(
+            message(plan(&format!(r#"{two}, "rate": 5"#))),
+            "think_times_s and rate exclude each other"
+        );
+        assert_eq!(
+            message(plan(&format!(r#"{two}, "think_time_s": 1"#))),
+            "think_times_s and think_time_s exclude each other"
+        );
+        assert_eq!(message(plan(r#", "think_times_s": [1, -2]"#)), "one of think_times_s cannot be -2");
     }
 
     #[test]

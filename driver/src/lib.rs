@@ -34,6 +34,7 @@ pub mod security;
 pub mod session;
 pub mod signals;
 pub mod terminal;
+pub mod think_time;
 pub mod timer;
 pub mod tls;
 pub mod transaction_log;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::clock::Nanos;
 use crate::conninfo::ConnInfo;
 use crate::protocol::request::Mode;
+use crate::think_time::ThinkTime;
 use crate::workload::Statement;
 
 /// A server under load.
@@ -52,8 +53,8 @@ pub struct Load {
     pub retried: Vec<String>,
     /// Transactions per client; no limit if `None`.
     pub count: Option<u64>,
-    /// Pause of each client after each transaction.
-    pub think_time: Nanos,
+    /// Pauses of each client.
+    pub think_time: ThinkTime,
     /// Time over which the clients start, one after the other.
     pub ramp: Nanos,
     /// How many clients the largest role has.

@@ -17,6 +17,7 @@ use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
 use crate::patience::Patience;
 use crate::poller::{Poller, TIMER, WAKE};
 use crate::processor;
+use crate::random::Random;
 use crate::reconnect::{self, Lost, Reconnected};
 use crate::record::Counts;
 use crate::roster::Roster;
@@ -35,6 +36,7 @@ pub struct Worker {
     clock: Clock,
     poller: Poller,
     sessions: Vec<Session>,
+    pauses: Vec<Random>,
     roster: Roster,
     counts: SharedCounts,
     logs: Vec<Option<TransactionLog>>,
@@ -63,6 +65,7 @@ impl Worker {
             clock,
             poller,
             sessions: crew.sessions,
+            pauses: crew.pauses,
             roster,
             counts,
             logs: crew.logs,
@@ -75,7 +78,8 @@ impl Worker {
             let (session, load) = (&worker.sessions[index], &worker.load);
             worker.poller.register(index, session)?;
             let delay = load.ramp / load.clients.max(1) as u64 * session.client_index as u64;
-            worker.roster.enlist_at(index, delay);
+            let pause = load.think_time.before_the_first(&mut worker.pauses[index]);
+            worker.roster.enlist_at(index, delay + pause);
         }
         Ok((worker, waker))
     }
@@ -253,10 +257,8 @@ impl Worker {
 
     /// Lets a session wait for its next transaction, after its think time.
     fn rest_or_enlist(&mut self, index: usize, now: Nanos) {
-        match (self.load.think_time, self.turn) {
-            (think_time, Some(turn)) if think_time > 0 => {
-                self.roster.enlist_at(index, turn.running(now) + think_time);
-            }
+        match (self.load.think_time.after(&mut self.pauses[index]), self.turn) {
+            (Some(pause), Some(turn)) => self.roster.enlist_at(index, turn.running(now) + pause),
             _ => self.roster.enlist(index),
         }
     }

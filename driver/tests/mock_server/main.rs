@@ -7,6 +7,7 @@ mod program;
 
 mod endings;
 mod losses;
+mod pauses;
 
 use std::sync::{Arc, Mutex};
 

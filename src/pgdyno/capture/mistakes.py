@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from pgdyno.capture.statements import is_query, writing_command
 from pgdyno.capture.syntax import parameter_count
 from pgdyno.model.experiments.captured import (
     CapturedCall,
@@ -12,6 +13,7 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
+from pgdyno.model.experiments.invariant import Invariant
 
 
 def mistakes_of(workload: CapturedWorkload) -> Iterator[str]:
@@ -23,6 +25,17 @@ def mistakes_of(workload: CapturedWorkload) -> Iterator[str]:
             for mistake in _of_call(call, counts, earlier):
                 yield f"transaction {number}, {call.statement}: {mistake}"
             earlier[call.statement] = len(call.parameters)
+    for one in workload.invariants:
+        if mistake := _of_invariant(one):
+            yield f'invariant "{one.name}": {mistake}'
+
+
+def _of_invariant(one: Invariant) -> str:
+    if not is_query(one.sql):
+        return "it is no query"
+    if command := writing_command(one.sql):
+        return f"it is {command}, and an invariant only reads"
+    return "it takes parameters, and an invariant has none" if parameter_count(one.sql) else ""
 
 
 def _of_call(call: CapturedCall, counts: Mapping[str, int], earlier: Mapping[str, int]) -> Iterator[str]:

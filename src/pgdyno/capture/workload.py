@@ -53,7 +53,7 @@ class Told:
     ``numbers`` are whole numbers among the parameters of some calls, by statement and parameter. ``kept`` are
     all values, if they are to be kept, ``full`` parameters that had more than that. ``earlier`` are
     parameters with the same values in a transaction, by the one that comes later. ``protocol`` is how most
-    calls were sent, ``pause_s`` the median time from a transaction to its session's next.
+    calls were sent.
     """
 
     transactions: Sequence[SeenTransaction]
@@ -63,7 +63,6 @@ class Told:
     earlier: Mapping[Place, Sequence[Place]]
     notes: tuple[str, ...]
     protocol: Protocol | None = None
-    pause_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,6 @@ def assemble(observed: Observation) -> CapturedWorkload:
         ),
         is_read_only=all(look.is_read_only for look in found.replayed.values()),
         protocol=protocol or "prepared",
-        pause_s=None if told is None else told.pause_s,
         counted=QUANTITIES if told is None else _COUNTED_BY_LOGS,
     )
 

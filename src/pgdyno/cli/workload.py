@@ -169,7 +169,7 @@ def copy(
     "--clients",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of connections [default: as many as were at work].",
+    help="Number of connections [default: as many as were at work; with --pauses as many as there were].",
 )
 @click.option(
     "--protocol",
@@ -188,7 +188,14 @@ def copy(
     "--pace",
     type=click.FloatRange(min=0, min_open=True),
     metavar="K",
-    help="Transactions arrive K times as fast as they did in the original: 1 is as captured.",
+    help="Transactions arrive K times as fast as they did in the original: 1 is as captured. With --pauses, "
+    "pauses are shorter by that factor instead.",
+)
+@click.option(
+    "--pauses",
+    "is_pausing",
+    is_flag=True,
+    help="Sessions pause between transactions as those of the original did.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Of all random choices.")
 @json_option
@@ -203,12 +210,13 @@ def replay(
     protocol: str | None,
     rate_tps: float | None,
     pace: float | None,
+    is_pausing: bool,
     seed: int,
     is_json: bool,
 ) -> None:
     """Replay the workload in FILE on a copy of its database.
 
-    The output says how like the original it was.
+    The output says how like the original it was. Invariants in FILE are checked before the load and after it.
 
     The copy is written to where the workload writes. It needs pg_stat_statements, which counts what the
     replay does, as it did with the original. Connect as the application's role: statements, functions and
@@ -216,6 +224,7 @@ def replay(
     """
     from pgdyno.app.capturing.replay import ReplayRequest
     from pgdyno.app.capturing.replay import replay as run
+    from pgdyno.app.capturing.replay_pace import replay_pace
     from pgdyno.app.workload_files import read_workload
     from pgdyno.cli._server_options import warn_about_password
 
@@ -225,14 +234,9 @@ def replay(
             "a replay loads the server, and writes to the database where the workload does",
             hint="add --allow-load if that is a copy that nobody needs",
         )
-    if pace is not None:
-        if rate_tps is not None:
-            raise UsageError("--pace and --rate both say how many transactions arrive", hint="leave out one")
-        if workload.transactions_per_s is None:
-            raise UsageError(f'"{file}" does not say how fast its transactions came', hint="give --rate")
-        rate_tps = pace * workload.transactions_per_s
+    paced = replay_pace(workload, clients, rate_tps, pace, is_pausing=is_pausing)
     warn_about_password(dsn)
-    request = ReplayRequest(dsn, seconds, clients, protocol, rate_tps, seed, is_copy)
+    request = ReplayRequest(dsn, seconds, paced, protocol, seed, is_copy)
     progress = open_progress()
     try:
         done = run(workload, request, progress)
@@ -251,10 +255,13 @@ def _show_replay(done: Replay, *, is_json: bool) -> None:
         print_json({"replay": to_document(done), "likeness": done.likeness.least})
         return
     errors = errors_text(done.run.errors) or "none"
-    echo(f"{done.run.tps:.1f} transactions per second; failed: {errors}\n")
+    original = "" if done.original_tps is None else f" ({done.original_tps:.1f} in the original)"
+    echo(f"{done.run.tps:.1f} transactions per second{original}; failed: {errors}\n")
     table = likeness_table(done.likeness)
     echo(f"{table.caption}:")
     print_wide(plain_table(table))
     echo(f"\n{likeness_words(done.likeness)}")
+    if done.invariants:
+        echo(f"Invariants kept: {', '.join(done.invariants)}")
     for note in done.notes:
         echo(f"  {note}")

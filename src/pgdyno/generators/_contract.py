@@ -50,6 +50,7 @@ class LoadRequest:
     log_prefix: Path
     protocol: str = PREPARED  # if the generator has it
     rate_tps: float | None = None  # over all clients, an open loop, if the generator has it
+    think_times_s: tuple[float, ...] = ()  # between transactions, each as likely: of our driver's, no rate
     cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
     max_errors: int = 0  # transactions that may be given up, of our driver's
 

@@ -8,7 +8,7 @@ transaction open. All arms are driven by the same code in the same process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,12 +28,14 @@ class DrainedTurns:
     """A driver for all arms. It is started by the first warm-up.
 
     ``order`` has the arms as the job names them: the driver connects them, and looks at them, in that order.
+    ``when_ended`` is called when the load of all has ended.
     """
 
     driver: DriverProcess
     job: str
     log_prefixes: Sequence[Path]
     order: Sequence[int]
+    when_ended: Callable[[], None] = lambda: None
     _client_cpu_us: dict[int, float] = field(default_factory=dict, init=False)
 
     def warm_up(self, arm: int, duration_s: float) -> None:
@@ -60,9 +62,10 @@ class DrainedTurns:
     def end(self) -> None:
         """Stop the driver and wait for its last word.
 
-        Raises: GeneratorFailedError, also if too many transactions were given up.
+        Raises: GeneratorFailedError, also if too many transactions were given up; what ``when_ended`` raises.
         """
         require_few(self.driver.stop())
+        self.when_ended()
 
     def log(self, arm: int) -> bytes:
         """Return the transactions of an arm."""

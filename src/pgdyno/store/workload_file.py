@@ -33,6 +33,7 @@ from pgdyno.model.experiments.captured import (
     SameValue,
     Uuid,
 )
+from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.store.files import write_whole
 from pgdyno.store.toml_text import MOST_DOTS, toml_text
 from pgdyno.store.workload_tables import CallTable, WorkloadFile
@@ -46,6 +47,8 @@ _ABOUT = """\
 # of = "statement" an earlier call's, and plus = N added; {returned = 1, of = "statement"}, the first column
 # that an earlier call returned; {between = [1, 100]}; {letters = [5, 20]}; {uuid = true};
 # {constant = "text"}; {null = true}; {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL.
+# pauses_s are pauses of a session between two transactions, each as likely as the others. Yours to add:
+# [[invariant]] with name, sql, and is = VALUE, unchanged = true or no_rows = true: checked around each load.
 
 """
 
@@ -109,9 +112,10 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "search_path": workload.search_path,
         "protocol": workload.protocol,
         "seconds": workload.seconds,
-        **({} if workload.pause_s is None else {"pause_s": workload.pause_s}),
+        **({"pauses_s": list(workload.pauses_s)} if workload.pauses_s else {}),
         "counted": list(workload.counted),
         "clients": workload.clients,
+        **({} if workload.sessions is None else {"sessions": workload.sessions}),
         "read_only": workload.is_read_only,
         "notes": _lines(workload.notes),
     }
@@ -134,6 +138,7 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "workload": about,
         "transaction": _tables(transactions),
         "statement": _tables(statements),
+        **({"invariant": _tables(map(_invariant_table, workload.invariants))} if workload.invariants else {}),
         "omitted": _tables(omitted),
     }
 
@@ -203,6 +208,18 @@ def _parameter_table(one: Parameter) -> dict[str, Any]:
     return table
 
 
+def _invariant_table(one: Invariant) -> dict[str, Any]:
+    expected: dict[str, Any]
+    match one.expected:
+        case Is(value):
+            expected = {"is": value}
+        case Unchanged():
+            expected = {"unchanged": True}
+        case NoRows():
+            expected = {"no_rows": True}
+    return {"name": one.name, "sql": _sql(one.sql), **expected}
+
+
 def _column_table(one: ColumnValue | ArrayOf | NewKey) -> dict[str, Any]:
     if isinstance(one, NewKey):
         return {"new_key": one.column}
@@ -215,10 +232,10 @@ def _whole(number: float) -> float:
 
 
 def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
-    named = Counter(one.name for one in file.statement)
-    twice = {name for name, count in named.items() if count > 1}
-    if twice:
-        raise UsageError(f'"{path}" has two statements called {", ".join(sorted(twice))}')
+    for noun, tables in (("statements", file.statement), ("invariants", file.invariant)):
+        named = Counter(one.name for one in tables)
+        if twice := {name for name, count in named.items() if count > 1}:
+            raise UsageError(f'"{path}" has two {noun} called {", ".join(sorted(twice))}')
     about = file.workload
     return CapturedWorkload(
         name=about.name,
@@ -228,7 +245,8 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
         search_path=about.search_path,
         protocol=about.protocol,
         seconds=about.seconds,
-        pause_s=about.pause_s,
+        pauses_s=about.pauses,
+        sessions=about.sessions,
         clients=about.clients,
         statements=tuple(
             CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared) for one in file.statement
@@ -237,6 +255,7 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
             CapturedTransaction(one.weight, tuple(_call(call) for call in one.call))
             for one in file.transaction
         ),
+        invariants=tuple(one.invariant() for one in file.invariant),
         omitted=tuple(Omitted(one.sql, one.why, one.seen.seen()) for one in file.omitted),
         notes=tuple(about.notes),
         is_read_only=about.read_only,

@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 
 from pgdyno.model.experiments.captured import (
     QUANTITIES,
@@ -25,6 +34,7 @@ from pgdyno.model.experiments.captured import (
     Seen,
     Uuid,
 )
+from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 
 
 class _Strict(BaseModel):
@@ -33,6 +43,7 @@ class _Strict(BaseModel):
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Pause = Annotated[float, Field(ge=0, le=1e6)]  # no longer ones are the driver's to take
 
 
 class ParameterTable(_Strict):
@@ -151,6 +162,28 @@ class OmittedTable(_Strict):
     seen: SeenTable = _NOTHING
 
 
+class InvariantTable(_Strict):
+    """``[[invariant]]``: a query whose answer a load leaves as it has to be."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    sql: str
+    value: StrictBool | StrictInt | FiniteFloat | StrictStr | None = Field(default=None, alias="is")
+    unchanged: bool = False
+    no_rows: bool = False
+
+    @model_validator(mode="after")
+    def _one_expectation(self) -> Self:
+        if (self.value is not None) + self.unchanged + self.no_rows != 1:
+            raise ValueError('an invariant has exactly one of "is", "unchanged = true", "no_rows = true"')
+        return self
+
+    def invariant(self) -> Invariant:
+        """Return it as the model has it."""
+        if self.value is not None:
+            return Invariant(self.name, self.sql, Is(self.value))
+        return Invariant(self.name, self.sql, Unchanged() if self.unchanged else NoRows())
+
+
 class WorkloadTable(_Strict):
     """``[workload]``: where it comes from."""
 
@@ -161,11 +194,24 @@ class WorkloadTable(_Strict):
     protocol: Protocol = "prepared"
     search_path: str = "public"
     seconds: Weight = 0.0
-    pause_s: Weight | None = None
+    pauses_s: Annotated[list[Pause], Field(max_length=1000)] = Field(default_factory=list)
+    pause_s: Pause | None = None  # of files before there were several
+    sessions: Annotated[int, Field(ge=1)] | None = None
     counted: list[Quantity] = list(QUANTITIES)
     clients: Annotated[int, Field(ge=1)]
     read_only: bool = False
     notes: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _one_pause(self) -> Self:
+        if self.pause_s is not None and self.pauses_s:
+            raise ValueError('"pauses_s" stands in the place of "pause_s"')
+        return self
+
+    @property
+    def pauses(self) -> tuple[float, ...]:
+        """The pauses of sessions, of which there may be one alone."""
+        return tuple(self.pauses_s) if self.pause_s is None else (self.pause_s,)
 
 
 class WorkloadFile(_Strict):
@@ -174,4 +220,5 @@ class WorkloadFile(_Strict):
     workload: WorkloadTable
     statement: Annotated[list[StatementTable], Field(min_length=1)]
     transaction: Annotated[list[TransactionTable], Field(min_length=1)]
+    invariant: Annotated[list[InvariantTable], Field(max_length=100)] = Field(default_factory=list)
     omitted: list[OmittedTable] = Field(default_factory=list)

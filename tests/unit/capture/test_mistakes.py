@@ -16,6 +16,7 @@ from pgdyno.model.experiments.captured import (
     SameValue,
     Seen,
 )
+from pgdyno.model.experiments.invariant import Invariant, NoRows
 
 SEEN = Seen(1, 1.0, 1, 1, 0)
 STATEMENTS = (
@@ -56,3 +57,23 @@ def test_a_mistake_is_named_with_its_place(
     calls: list[tuple[str, tuple[Parameter, ...]]], mistake: str
 ) -> None:
     assert mistakes(*calls) == [f"transaction 1, {mistake}"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "mistake"),
+    [
+        ("VACUUM t", "it is no query"),
+        ("DELETE FROM t RETURNING a", "it is DELETE, and an invariant only reads"),
+        ("SELECT a FROM t WHERE b = $1", "it takes parameters, and an invariant has none"),
+    ],
+)
+def test_an_invariant_that_is_no_plain_query_is_named(sql: str, mistake: str) -> None:
+    call = CapturedCall("begin", 1.0)
+    invariants = (
+        Invariant("kept", "WITH w AS (SELECT '$1' AS a) SELECT a FROM w", NoRows()),
+        Invariant("i", sql, NoRows()),
+    )
+    whole = CapturedWorkload(
+        "w", "18", 1, "d", 1.0, 1, STATEMENTS, (CapturedTransaction(1.0, (call,)),), invariants=invariants
+    )
+    assert list(mistakes_of(whole)) == [f'invariant "i": {mistake}']

@@ -48,5 +48,8 @@ def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:
 def test_an_open_loop_has_a_rate_and_a_closed_one_none() -> None:
     request = LoadRequest(2, 4, 1, 0, Path())
     assert "rate" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))
+    assert "think_times_s" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))
+    pausing = replace(request, think_times_s=(0.5, 2.0))
+    assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, pausing))["think_times_s"] == [0.5, 2.0]
     open_loop = replace(request, rate_tps=12.5)
     assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, open_loop))["rate"] == 12.5

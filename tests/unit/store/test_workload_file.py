@@ -27,6 +27,7 @@ from pgdyno.model.experiments.captured import (
     SameValue,
     Seen,
 )
+from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.store.workload_file import read_workload_file, workload_name, write_workload_file
 
 SEEN = Seen(calls=3, time_ms=1.5, rows=3, blocks=12, wal_records=0)
@@ -37,7 +38,8 @@ WORKLOAD = CapturedWorkload(
     database='sh"op',
     search_path='"$user", app',
     seconds=60.5,
-    pause_s=0.0125,
+    pauses_s=(0.0125, 3.0),
+    sessions=7,
     clients=3,
     statements=(
         CapturedStatement("read", 'SELECT \'ü\'\n  FROM t -- \\ """ $1', SEEN),
@@ -73,6 +75,14 @@ WORKLOAD = CapturedWorkload(
     omitted=(Omitted("COPY t FROM STDIN", "because", SEEN),),
     notes=("something is not known",),
     is_read_only=False,
+    invariants=(
+        Invariant("nobody owes", "select count(*)\n from accounts where balance < 0", Is(0)),
+        Invariant("sums agree", "select 'a' || \"b\" from sums", Is("ab")),
+        Invariant("open", "select true", Is(value=True)),
+        Invariant("half", "select 0.5", Is(0.5)),
+        Invariant("rows stay", "select count(*) from t", Unchanged()),
+        Invariant("none is lost", "select 1 from t where a is null", NoRows()),
+    ),
 )
 LEAST = """
 [workload]
@@ -154,6 +164,22 @@ def test_a_call_stands_on_one_line_and_a_statement_is_written_as_it_is(tmp_path:
     assert 'sql = "INSERT INTO t VALUES ($1, $2, $3, $4, $5)"' in lines
 
 
+def test_a_file_of_before_with_the_median_pause_alone_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "w.toml"
+    text = LEAST.replace("PARAMETER", "{uuid = true}")
+    path.write_text(text.replace("clients = 1", "clients = 1\npause_s = 0.25"))
+    found = read_workload_file(path)
+    assert (found.pauses_s, found.sessions) == ((0.25,), None)
+
+
+def test_pauses_are_told_once_and_are_not_negative(tmp_path: Path) -> None:
+    text = LEAST.replace("PARAMETER", "{uuid = true}")
+    twice = wrong(tmp_path, text.replace("clients = 1", "clients = 1\npause_s = 1\npauses_s = [1, 2]"))
+    assert twice.detail == 'workload: "pauses_s" stands in the place of "pause_s"'
+    negative = wrong(tmp_path, text.replace("clients = 1", "clients = 1\npauses_s = [1, -2]"))
+    assert (negative.detail or "").startswith("workload.pauses_s.1: ")
+
+
 def test_a_file_by_hand_needs_no_counts(tmp_path: Path) -> None:
     path = tmp_path / "w.toml"
     path.write_text(LEAST.replace("PARAMETER", "{between = [1, 9]}"))
@@ -208,6 +234,31 @@ def test_mistakes_are_named_with_their_places(tmp_path: Path) -> None:
         "transaction.0.weight: Input should be greater than 0; "
         "transaction.0.wieght: Extra inputs are not permitted"
     )
+
+
+@pytest.mark.parametrize(
+    "expected", ["", "is = 1\nunchanged = true", "no_rows = true\nunchanged = true", "no_rows = false"]
+)
+def test_an_invariant_has_exactly_one_expectation(tmp_path: Path, expected: str) -> None:
+    invariant = f'[[invariant]]\nname = "i"\nsql = "SELECT 1"\n{expected}\n'
+    error = wrong(tmp_path, LEAST.replace("PARAMETER", "{uuid = true}") + invariant)
+    assert (
+        error.detail
+        == 'invariant.0: an invariant has exactly one of "is", "unchanged = true", "no_rows = true"'
+    )
+
+
+def test_an_invariant_is_no_date_and_no_list(tmp_path: Path) -> None:
+    for value in ("2026-01-01", "[1]", "nan"):
+        invariant = f'[[invariant]]\nname = "i"\nsql = "SELECT 1"\nis = {value}\n'
+        error = wrong(tmp_path, LEAST.replace("PARAMETER", "{uuid = true}") + invariant)
+        assert (error.detail or "").startswith("invariant.0.is"), value
+
+
+def test_two_invariants_of_one_name_are_refused(tmp_path: Path) -> None:
+    invariant = '[[invariant]]\nname = "i"\nsql = "SELECT 1"\nis = 1\n'
+    error = wrong(tmp_path, LEAST.replace("PARAMETER", "{uuid = true}") + invariant * 2)
+    assert error.message.endswith("has two invariants called i")
 
 
 def test_two_statements_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.column_draws import read_draws
+from pgdyno.app.arenas.invariants import Invariants
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
@@ -33,6 +34,7 @@ from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, PgbenchScripts, Step, Workload
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.dump import COPY_ROLE
 from pgdyno.server.process.workspace import Workspace
@@ -130,7 +132,8 @@ class Loads:
             for index in order
         ]
         job = driver.job(targets, workload.driver_name, _options(arms[order[0]], workload), request)
-        return DrainedTurns(self._driver(arms, labels[0]), job, prefixes, order)
+        process = self._driver(arms, labels[0])
+        return DrainedTurns(process, job, prefixes, order, _invariants(arms, workload))
 
     def run_alone(
         self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
@@ -142,8 +145,11 @@ class Loads:
         target = ArmTarget(arm.variant.name, _target(arm, workload))
         request = self._request(workload, design, seconds)
         job = driver.job([target], workload.driver_name, _options(arm, workload), request)
+        require_kept = _invariants([arm], workload)
         with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
-            return run_for(process, job, seconds, tell)
+            run = run_for(process, job, seconds, tell)
+        require_kept()
+        return run
 
     def connect(self, arm: Arm, workload: Workload) -> Connection:
         """Open a session as a workload's load has: same role, and search path. It reads alone.
@@ -249,7 +255,15 @@ def _options(arm: Arm, workload: Workload) -> Mapping[str, object]:
     return captured_options(workload.captured, draws)
 
 
-def _connect(target: Target) -> Connection:
+def _invariants(arms: Sequence[Arm], workload: Workload) -> Callable[[], None]:
+    """Ask for a captured workload's invariants before its load; return the check for after it."""
+    if workload.captured is None or not workload.captured.invariants:
+        return lambda: None
+    servers = {arm.variant.name: partial(_connect, _target(arm, workload)) for arm in arms}
+    return Invariants.before_load(workload.captured, servers).require_kept
+
+
+def _connect(target: Target) -> ControlConnection:
     way = make_conninfo(host=target.host, port=target.port, user=target.user, dbname=target.database)
     with libpq_variables_unset():
         connection = connect(way)

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from pgdyno.app.capturing.schema import read_schema
+from pgdyno.capture.pauses import with_pauses
 from pgdyno.capture.statements import same_texts
 from pgdyno.capture.workload import Observation, assemble
 from pgdyno.model.errors import ServerError, UsageError
@@ -13,8 +14,10 @@ from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import NewCounts, StatementCounts, difference, merged
 from pgdyno.server.connection.connection import connect
-from pgdyno.server.sampling.sessions import watch_sessions
+from pgdyno.server.sampling.sessions import Sessions, watch_sessions
 from pgdyno.server.sampling.statement_statistics import find_statement_statistics
+
+_LEAST_PAUSES = 20  # as many as a file has of them
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,19 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
             detail=why_omitted(workload),
             hint="is this the database that the application uses? --for 10m watches for longer",
         )
-    return workload
+    return _with_pauses(workload, sessions)
+
+
+def _with_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWorkload:
+    """Return a workload with the pauses that were seen, or with a note where those were few."""
+    pauses_s = sessions.pauses.seconds
+    if len(pauses_s) >= _LEAST_PAUSES:
+        return with_pauses(workload, sessions.mean_in_transactions, pauses_s)
+    note = (
+        f"how long sessions pause between transactions is not known: the end of {len(pauses_s)} pauses was "
+        f"seen, and {_LEAST_PAUSES} are wanted; watching for longer (--for 10m) sees more"
+    )
+    return replace(workload, notes=(*workload.notes, note))
 
 
 def _counted(before: StatementCounts, after: StatementCounts) -> NewCounts:

@@ -14,6 +14,7 @@ from pgdyno.capture.literals import in_place_of_parameters
 from pgdyno.capture.logs.format import LogFormat, recognise
 from pgdyno.capture.logs.load import LoggedLoad
 from pgdyno.capture.logs.values import Values
+from pgdyno.capture.pauses import with_pauses
 from pgdyno.capture.protocol import protocol_of_calls
 from pgdyno.capture.workload import Observation, Told, assemble
 from pgdyno.model.errors import UsageError
@@ -61,7 +62,7 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
     workload = assemble(observed)
     if not workload.transactions:
         raise UsageError("nothing in the log can be replayed", detail=why_omitted(workload))
-    return workload
+    return with_pauses(workload, load.clients, load.pauses_s) if load.pauses_s else workload
 
 
 def _in_order(paths: Sequence[Path], settings: LogSettings) -> tuple[LogFormat, list[Path]]:
@@ -125,7 +126,6 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
             earlier=load.equalities.earlier(),
             notes=tuple(_notes(load, settings)),
             protocol=protocol_of_calls(load.sent),
-            pause_s=load.pause_s,
         ),
     )
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.attached_server import find_remote_server
 from pgdyno.app.arenas.column_draws import read_draws
+from pgdyno.app.arenas.invariants import Invariants
+from pgdyno.app.capturing.replay_pace import ReplayPace
 from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.capture.likeness import likeness, seen_by_name
 from pgdyno.generators import driver
@@ -26,6 +29,7 @@ from pgdyno.model.experiments.workload import CAPTURED
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import difference
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.inspection.columns import foreign_tables, is_superuser, read_identity
 from pgdyno.server.sampling.statement_statistics import find_statement_statistics
 
@@ -34,48 +38,53 @@ _MOST_NAMED = 5  # tables in a message
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """Where and for how long to replay. ``clients`` and ``protocol`` None: as the original.
+    """Where, for how long and how fast to replay. ``protocol`` None: as the original.
 
     ``is_copy``: the database is not the one that the workload was captured from.
     """
 
     dsn: str
     seconds: float
-    clients: int | None = None
+    pace: ReplayPace = field(default_factory=ReplayPace)
     protocol: str | None = None
-    rate_tps: float | None = None
     seed: int = 1
     is_copy: bool = False
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The result of a replay."""
+    """The result of a replay, which has kept ``invariants``. ``original_tps`` is None if it is not known."""
 
     run: TimedRun
+    original_tps: float | None
     likeness: Likeness
     notes: tuple[str, ...]
+    invariants: tuple[str, ...]
 
 
 def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progress) -> Replay:
     """Issue a workload on a database, and compare the counts of the server meanwhile with the original's.
 
-    Raises: RefusedError for the original; UsageError if the database lacks tables; ServerError,
-    ConnectionFailedError, GeneratorFailedError.
+    Raises: RefusedError for the original; UsageError if the database lacks tables; MeasurementError for an
+    invariant that is broken; ServerError, ConnectionFailedError, GeneratorFailedError.
     """
     with closing(connect(request.dsn)) as connection:
         _require_a_copy(connection, workload, request)
+        database = connection.info.dbname
         statistics = find_statement_statistics(connection, of_others=False)
         progress.step("reading values of columns")
         draws, notes = read_draws(connection, workload)
         options = captured_options(workload, draws)
+        invariants = Invariants.before_load(workload, {database: partial(_connect, request.dsn, workload)})
         before = statistics.read()
-        run = _run(options, workload, request, connection.info.dbname, progress)
+        run = _run(options, workload, request, database, progress)
         counted = difference(before, statistics.read())
         if counted is None:
             raise ServerError("the statistics of statements were reset during the replay")
         seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
-    return Replay(run, likeness(workload, seen), notes)
+    invariants.require_kept()
+    kept = tuple(one.name for one in workload.invariants)
+    return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes, kept)
 
 
 def _require_a_copy(connection: Connection, workload: CapturedWorkload, request: ReplayRequest) -> None:
@@ -102,6 +111,12 @@ def _require_a_copy(connection: Connection, workload: CapturedWorkload, request:
         )
 
 
+def _connect(dsn: str, workload: CapturedWorkload) -> ControlConnection:
+    connection = connect(dsn)
+    connection.execute("SELECT pg_catalog.set_config('search_path', %s, false)", (workload.search_path,))
+    return connection
+
+
 def _run(
     options: Mapping[str, object],
     workload: CapturedWorkload,
@@ -111,7 +126,7 @@ def _run(
 ) -> TimedRun:
     server, environment = find_remote_server(request.dsn)
     place = workspace()
-    clients = request.clients or workload.clients
+    clients = request.pace.clients or workload.clients
     load = LoadRequest(
         clients=clients,
         threads=min(clients, len(online_cpus())),
@@ -119,7 +134,8 @@ def _run(
         duration_s=int(request.seconds) + 1,
         log_prefix=Path(),
         protocol=request.protocol or workload.protocol,
-        rate_tps=request.rate_tps,
+        rate_tps=request.pace.rate_tps,
+        think_times_s=request.pace.pauses_s,
         max_errors=MOST_ERRORS,
     )
     with place.measuring(), place.scratch() as scratch:

@@ -17,6 +17,7 @@ from pgdyno.generators.given_up import errors_text, require_few_errors
 from pgdyno.generators.timed_run import TimedRun
 from pgdyno.model import numbers
 from pgdyno.model.errors import ServerError, ServerStartError
+from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.workload import Workload
@@ -48,13 +49,19 @@ def likened(
         progress.step(f"looking how like the original {workload.captured.name} is")
         try:
             found[workload.captured.name], run = _likeness(arena, counting, workload, experiment.design)
-            notes += _failures(workload, run)
+            notes += (*_failures(workload, run), *_invariants(workload.captured))
         except ServerStartError as error:
             if _LIBRARY not in (error.detail or ""):
                 raise
             note = f"how like the original {workload.name} is, is not known: the server has no {_LIBRARY}"
             notes.append(note)
     return replace(experiment, likenesses=found, notes=tuple(dict.fromkeys(notes)))
+
+
+def _invariants(workload: CapturedWorkload) -> Iterator[str]:
+    if workload.invariants:
+        names = ", ".join(one.name for one in workload.invariants)
+        yield f"invariants of {workload.name} are checked on each server before and after its load: {names}"
 
 
 def _failures(workload: Workload, run: TimedRun) -> Iterator[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 
 from pgdyno.capture.logs.entry import LogEntry
 from pgdyno.capture.logs.equalities import Equalities
@@ -22,7 +21,7 @@ from pgdyno.capture.transactions import SeenTransaction
 from pgdyno.model.experiments.captured import Protocol, Seen
 
 _MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
-_MOST_PAUSES = 100_000  # the first of them: their median is that of all
+_MOST_PAUSES = 100_000  # the first of them: they are distributed as all
 _OURS = "pgdyno"  # how the names of pgdyno's own sessions begin
 _FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
 _CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
@@ -118,12 +117,12 @@ class LoggedLoad:
         return self._busy_s / self.seconds if self.seconds > 0 else 1.0
 
     @property
-    def pause_s(self) -> float | None:
-        """The median time between two transactions of a session; None if the log does not tell it.
+    def pauses_s(self) -> Sequence[float]:
+        """The times between two transactions of a session; none if the log does not tell them.
 
         It takes durations, and times in milliseconds.
         """
-        return median(self._pauses) if self._pauses and self._has_milliseconds else None
+        return self._pauses if self._has_milliseconds else ()
 
     @property
     def sent(self) -> Mapping[Protocol, int]:

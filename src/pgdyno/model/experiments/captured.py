@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
+
+from pgdyno.model.experiments.invariant import Invariant
 
 Distribution = Literal["uniform", "gaussian", "pareto", "zipfian"]
 
@@ -162,7 +165,8 @@ class CapturedWorkload:
     ``cluster`` is the identifier of the cluster that it comes from, ``search_path`` that of its sessions.
     ``protocol`` is how they send statements.
     ``counted`` are the quantities that are known of its statements; ``seconds`` 0 means that it was not seen
-    at work. ``pause_s`` is the median time from a transaction to its session's next; None: it is not known.
+    at work. ``pauses_s`` are times from a transaction to its session's next, each as likely as the others;
+    ``sessions`` are those that pause, or are at work; none: it is not known. ``invariants`` are its user's.
     """
 
     name: str
@@ -179,7 +183,9 @@ class CapturedWorkload:
     search_path: str = "public"
     counted: tuple[Quantity, ...] = QUANTITIES
     protocol: Protocol = "prepared"
-    pause_s: float | None = None
+    pauses_s: tuple[float, ...] = ()
+    sessions: int | None = None
+    invariants: tuple[Invariant, ...] = ()
 
     @property
     def has_values(self) -> bool:
@@ -191,6 +197,16 @@ class CapturedWorkload:
     def transactions_per_s(self) -> float | None:
         """How many transactions there were in a second, of those that are replayed; None: it is not known."""
         return sum(one.weight for one in self.transactions) / self.seconds if self.seconds else None
+
+    @property
+    def pausing_clients(self) -> int:
+        """As many clients as there were sessions: with their pauses, they are as fast as the original."""
+        return self.sessions or self.sessions_with(self.clients)
+
+    def sessions_with(self, clients: float) -> int:
+        """Return how many sessions there are if ``clients`` are at work on average, and others pause."""
+        pausing = (self.transactions_per_s or 0.0) * fmean(self.pauses_s) if self.pauses_s else 0.0
+        return max(1, round(clients + pausing))  # Little's law
 
     @property
     def replayed_share(self) -> float:

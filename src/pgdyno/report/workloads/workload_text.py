@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import fmean, median
 
 from pgdyno.model import numbers
 from pgdyno.model.experiments.captured import (
@@ -18,6 +19,7 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
+from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged, as_shown
 
 _SHOWN = 70  # characters of a statement
 _MOST_OMITTED = 10
@@ -35,15 +37,27 @@ def workload_text(workload: CapturedWorkload) -> str:
         ),
         f"  {numbers.share(workload.replayed_share)} of the calls are of statements that can be replayed",
     ]
-    if workload.pause_s is not None:
-        pause = numbers.duration(workload.pause_s)
-        lines.append(f"  a session pauses for {pause} between two transactions (median), and not in a replay")
+    lines += _pauses(workload)
     whole = sum(one.weight for one in workload.transactions)
     for one in workload.transactions:
         lines += ["", *_transaction(one, whole)]
     lines += _omitted(workload.omitted)
+    lines += _invariants(workload.invariants)
     lines += ["", "Notes:", *(f"  {note}" for note in workload.notes)] if workload.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _pauses(workload: CapturedWorkload) -> Iterator[str]:
+    if not workload.pauses_s:
+        return
+    if not any(workload.pauses_s):
+        yield "  sessions begin the next transaction at once"
+        return
+    typical, mean = (numbers.duration(of(workload.pauses_s)) for of in (median, fmean))
+    yield (
+        f"  {_counted(workload.pausing_clients, 'session')}, which pause between two transactions for "
+        f"{typical} (median; {mean} on average): replay --pauses does so, too"
+    )
 
 
 def _seen_for(workload: CapturedWorkload) -> str:
@@ -83,6 +97,21 @@ def _parameter(one: Parameter) -> str:
 def _short_path(column: str) -> str:
     """Return a column without its schema."""
     return column.partition(".")[2]
+
+
+def _invariants(invariants: Sequence[Invariant]) -> Iterator[str]:
+    if not invariants:
+        return
+    yield from ("", "Invariants, checked on each server before a load and after it:")
+    for one in invariants:
+        match one.expected:
+            case Is(value):
+                expected = f"returns {as_shown(value)}"
+            case Unchanged():
+                expected = "returns the same after the load"
+            case NoRows():
+                expected = "returns no row"
+        yield f"  {one.name}: {_short(one.sql)} {expected}"
 
 
 def _omitted(omitted: Sequence[Omitted]) -> Iterator[str]:

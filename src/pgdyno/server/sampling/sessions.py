@@ -7,8 +7,9 @@ share of one CPU.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from psycopg import sql
 
@@ -16,6 +17,7 @@ from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.sighting import Sighting
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.sampling.seen_pauses import SeenPauses
 
 _SHARE = 0.01  # of the time, in which the server is asked; its CPU time is less
 _LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of some statements lasts as long as some looks
@@ -23,7 +25,9 @@ _LEAST_PAUSE_S = 0.02
 _WITH_IDS = 140_000  # the first version that shows the ids of statements
 # Of the view pg_stat_activity, the function alone: without its joins, a look costs a third.
 _SESSIONS = sql.SQL("""
-SELECT pid, xact_start::text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction'
+SELECT pid, xact_start::text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
+  pg_catalog.date_part('epoch', xact_start),
+  CASE WHEN state OPERATOR(pg_catalog.=) 'idle' THEN pg_catalog.date_part('epoch', state_change) END
 FROM pg_catalog.pg_stat_get_activity(NULL)
 WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
   AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
@@ -39,6 +43,7 @@ class Sessions:
     sightings: list[Sighting] = field(default_factory=list)
     looks: int = 0
     in_transactions: int = 0
+    pauses: SeenPauses = field(default_factory=SeenPauses)
 
     @property
     def mean_in_transactions(self) -> float:
@@ -58,24 +63,34 @@ def watch_sessions(connection: Connection, duration_s: float, tell: Callable[[fl
     began_s = time.monotonic()
     while (passed_s := time.monotonic() - began_s) < duration_s:
         tell(passed_s)
-        asked_s = 0.0
+        seen.pauses.begin_row()
+        row_s = look_s = time.monotonic()
         for _ in range(_LOOKS_IN_A_ROW):
-            look_s = time.monotonic()
-            _look(connection, look, seen)
-            asked_s += time.monotonic() - look_s
+            rows = _look(connection, look)
+            before_s, look_s = look_s, time.monotonic()
+            _take(rows, seen, look_s - before_s)
+        asked_s = time.monotonic() - row_s
         pause_s = max(_LEAST_PAUSE_S, asked_s / _SHARE)
         time.sleep(max(0.0, min(pause_s, duration_s - (time.monotonic() - began_s))))
     return seen
 
 
-def _look(connection: Connection, look: sql.Composed, seen: Sessions) -> None:
+def _look(connection: Connection, look: sql.Composed) -> Sequence[Sequence[Any]]:
     with failures_in_words():
-        rows = connection.execute(look, prepare=True).fetchall()
+        return connection.execute(look, prepare=True).fetchall()
+
+
+def _take(rows: Sequence[Sequence[Any]], seen: Sessions, between_looks_s: float) -> None:
     seen.looks += 1
-    for pid, transaction, statement, is_between in rows:
+    for pid, transaction, statement, is_between, began_s, idle_since_s in rows:
+        seen.pauses.take(int(pid), _float(idle_since_s), _float(began_s), between_looks_s)
         if transaction is not None:
             seen.in_transactions += 1
             if statement is not None:
                 seen.sightings.append(
                     Sighting(int(pid), str(transaction), int(statement), is_between=bool(is_between))
                 )
+
+
+def _float(value: object) -> float | None:
+    return None if value is None else float(str(value))

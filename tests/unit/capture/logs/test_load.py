@@ -291,17 +291,17 @@ def test_a_session_pauses_between_its_transactions() -> None:
         at(27.0, "duration: 4000.0 ms  statement: SELECT 1"),  # 3 s after
         at(29.0, "duration: 0.0 ms  statement: SELECT 1; SELECT 2"),  # 2 s after
     )
-    assert found.pause_s == 2.0
+    assert found.pauses_s == [0.5, 3.0, 2.0]
 
 
 def test_a_pause_is_not_known_without_durations_or_milliseconds_or_after_a_failure() -> None:
     timed, untimed = "duration: 0.0 ms  statement: SELECT 1", "statement: SELECT 1"
-    assert load(at(1.5, timed), at(2.0, timed)).pause_s == 0.5
-    assert load(at(1.0, timed), at(2.0, timed)).pause_s is None
-    assert load(at(1.5, untimed), at(2.0, untimed)).pause_s is None
+    assert load(at(1.5, timed), at(2.0, timed)).pauses_s == [0.5]
+    assert load(at(1.0, timed), at(2.0, timed)).pauses_s == ()
+    assert load(at(1.5, untimed), at(2.0, untimed)).pauses_s == []
     failed = replace(at(1.7, "division by zero"), severity="ERROR", query="SELECT 1 / 0")
-    assert load(at(1.5, timed), at(1.6, "statement: SELECT 1 / 0"), failed, at(2.0, timed)).pause_s is None
-    assert load(*statements("SELECT 1", "SELECT 1")).pause_s is None
+    assert load(at(1.5, timed), at(1.6, "statement: SELECT 1 / 0"), failed, at(2.0, timed)).pauses_s == []
+    assert load(*statements("SELECT 1", "SELECT 1")).pauses_s == ()
 
 
 def test_a_transaction_of_which_the_log_has_the_end_alone_has_no_pauses() -> None:
@@ -310,4 +310,4 @@ def test_a_transaction_of_which_the_log_has_the_end_alone_has_no_pauses() -> Non
     entries = (at(1.5, one), at(2.5, one), at(3.5, end), at(5.5, one))
     found.read(replace(entry, line=7) for entry in entries)
     found.finish()
-    assert found.pause_s == 2.0
+    assert found.pauses_s == [2.0]
