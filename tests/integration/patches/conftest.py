@@ -18,6 +18,7 @@ from tests.fix_servers import RealServer, running_server
 from pgdyno.toolchain.patching.catalogue import known_patches
 
 LEAST_TESTS, LEAST_ANSWERS = 400, 60_000  # as for other real builds
+ALIKE = "autovacuum = off"  # its statistics take numbers that tables have in the other server
 
 
 def built(*arguments: str) -> Path:
@@ -37,7 +38,7 @@ def built(*arguments: str) -> Path:
 @pytest.fixture(scope="session")
 def released() -> Iterator[RealServer]:
     """A server as it was released."""
-    with running_server(built()) as server:
+    with running_server(built(), ALIKE) as server:
         yield server
 
 
@@ -45,5 +46,5 @@ def released() -> Iterator[RealServer]:
 def patched() -> Iterator[RealServer]:
     """A server with all patches."""
     names = [patch.name for patch in known_patches() if patch.major == 18]
-    with running_server(built(*(word for name in names for word in ("--patch", name)))) as server:
+    with running_server(built(*(word for name in names for word in ("--patch", name))), ALIKE) as server:
         yield server

@@ -180,7 +180,7 @@ def test_nothing_is_read_in_vain(released: RealServer, patched: RealServer, tmp_
         lines = calls(server, b"SELECT 1", tmp_path / name, "recvfrom")
         found.append((len([one for one in lines if "EAGAIN" in one]), len(lines)))
     (failed, _), (failed_now, made_now) = found
-    assert failed >= TURNS - 1
+    assert failed > TURNS // 2  # on a busy machine, the next question may be there first
     assert (failed_now, made_now) <= (1, TURNS + 2)
 
 
