@@ -102,7 +102,7 @@ def test_tables_have_about_the_share_of_the_rows(server: RealServer, made: Mappi
         assert server.execute(count, "made") == [(rows[f"public.{name}"],)]
     assert 0 < rows["public.orders"] < 6000
     assert any(one.startswith("public.products: ") for one in made["notes"])
-    assert any("10\N{NO-BREAK SPACE}% of the rows" in one for one in made["notes"])
+    assert any("10\N{NO-BREAK SPACE}% of the original's rows" in one for one in made["notes"])
 
 
 @pytest.mark.usefixtures("made")

@@ -29,7 +29,7 @@ def table(
     return LinkedTable(OIDS[name], Relation("public", name), rows, size, ("id", "x"), tuple(key))
 
 
-def link(source: str, target: str, *, types: tuple[str, str] = ("bigint", "bigint"), **others: bool) -> Link:
+def link(source: str, target: str, types: tuple[str, str] = ("bigint", "bigint"), /, **others: bool) -> Link:
     """Make a foreign key SOURCE.TARGET_id to TARGET.id."""
     return Link(
         name=f"{source}_{target}",
@@ -77,7 +77,7 @@ def test_the_hash_of_a_key_is_taken_only_where_equal_values_have_equal_texts() -
         (("text", "text"), False),  # a collation may make unequal texts equal
         (("bigint", "numeric"), False),  # 5 and 5.00
     ):
-        one = link("orders", "customers", types=types)
+        one = link("orders", "customers", types)
         [choice] = planned([table("orders"), table("customers")], [one])["orders"].choices
         assert choice == (ByLinkHash(one) if is_hashed else OfChosen(one, (ByHash(("id",)),))), types
 

@@ -15,6 +15,7 @@ from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.capturing.copy_data import programs_for, require_original
 from pgdyno.app.capturing.scratch_copy import (
     SCHEMA_BYTES_PER_S,
+    SMALLER,
     ScratchCopy,
     dump_scratch,
     new_copy_of,
@@ -107,7 +108,7 @@ def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: P
                 restore_all_keys(server, DATABASE, schema)
                 notes += _finish(server, original)
                 progress.step(f"writing {target}")
-                dump_scratch(server, pg_dump, target)
+                dump_scratch(server, pg_dump, target, _words(request.share))
     said = (*_of_the_sample(request.share, original), *filling.notes(), *notes)
     return ScratchCopy(target, filling.rows, said)
 
@@ -149,11 +150,12 @@ def _size_bytes(sample: TableSample, share: float) -> float:
     return sample.table.size_bytes * (1.0 if sample.is_whole else share)
 
 
+def _words(share: float) -> str:
+    return f"a sample of {numbers.share(share)} of the original's rows; {SMALLER}"
+
+
 def _of_the_sample(share: float, original: _Original) -> Iterator[str]:
-    yield (
-        f"it has {numbers.share(share)} of the rows: tables and indexes are smaller than in the original, "
-        "more of them is in memory, and plans may be others"
-    )
+    yield f"it has {_words(share)}"
     if original.has_large_objects:
         yield "large objects are not in it"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import DATABASE
+from pgdyno.app.measuring.copy_note import write_copy_note
 from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
 from pgdyno.model import numbers
 from pgdyno.model.errors import StorageError, UsageError
@@ -29,6 +30,7 @@ _SETTINGS = {
     "max_wal_size": "4GB", "maintenance_work_mem": "256MB", "work_mem": "64MB", "autovacuum": "off",
 }  # fmt: skip
 SCHEMA_BYTES_PER_S = 50e6
+SMALLER = "tables and indexes are smaller than there, more of them is in memory, and plans may be others"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def scratch_server(place: Workspace, scratch: Path, installation: Installation) 
             yield server
 
 
-def dump_scratch(server: Instance, pg_dump: Path, target: Path) -> None:
-    """Write the copy. Raises: ServerError, StorageError."""
+def dump_scratch(server: Instance, pg_dump: Path, target: Path, words: str) -> None:
+    """Write the copy, and a note on its rows. Raises: ServerError, StorageError."""
     way = f"host={server.host} port={server.port} user={COPY_ROLE} dbname={DATABASE}"
     dump_database(DumpRequest(way, pg_dump, target, _ANY_RATE), lambda _: None)
+    write_copy_note(target, words)

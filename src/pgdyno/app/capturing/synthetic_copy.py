@@ -15,6 +15,7 @@ from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.capturing.copy_data import programs_for, require_original
 from pgdyno.app.capturing.scratch_copy import (
     SCHEMA_BYTES_PER_S,
+    SMALLER,
     ScratchCopy,
     dump_scratch,
     new_copy_of,
@@ -23,6 +24,7 @@ from pgdyno.app.capturing.scratch_copy import (
 )
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.time_left import TimeLeft
+from pgdyno.model import numbers
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.table_statistics import StoredTable
@@ -87,8 +89,14 @@ def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progre
             ]
             notes += _finish(server, original)
             progress.step(f"writing {target}")
-            dump_scratch(server, pg_dump, target)
+            dump_scratch(server, pg_dump, target, _words(request.share))
     return ScratchCopy(target, rows, (*gaps(original.tables), *notes))
+
+
+def _words(share: float) -> str:
+    if share == 1:
+        return "made-up rows"
+    return f"made-up rows, {numbers.share(share)} as many as the original has; {SMALLER}"
 
 
 def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:

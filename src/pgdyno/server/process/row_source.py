@@ -56,7 +56,7 @@ class RowSource:
             yield cls(connection, str(snapshot), bytes_per_s)
 
     def keep(self, tables: Sequence[LinkedTable]) -> None:
-        """Let nobody change what tables are until the end. Raises: ServerError if one is being changed."""
+        """Keep the definitions of tables until the end. Raises: ServerError if one is being changed."""
         if tables:
             with failures_in_words():
                 self.connection.execute(locking(tables))
