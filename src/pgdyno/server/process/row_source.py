@@ -16,23 +16,24 @@ from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlCon
 from pgdyno.server.connection.copy_blocks import copied_blocks
 from pgdyno.server.process.sample_queries import locking
 
+_BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Texts of values as pg_dump writes them: every server reads them alike. Policies fail instead of hiding rows,
-# no worker reads beside this session, and rows come in the order in which they lie.
+# no worker reads beside this session, and rows come in the order in which they lie. A pooler may give the
+# session another server process for each transaction: what counts is set in this one.
 _SETTINGS = f"""
-SET client_encoding = 'UTF8'; SET datestyle = 'ISO'; SET intervalstyle = 'postgres';
-SET extra_float_digits = 3;
-SET row_security = off; SET max_parallel_workers_per_gather = 0; SET synchronize_seqscans = off;
-SET statement_timeout = '{LONG_LIMIT_S:.0f}s'; SET idle_in_transaction_session_timeout = 0
+SET LOCAL search_path = ''; SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO';
+SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 3; SET LOCAL row_security = off;
+SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL synchronize_seqscans = off;
+SET LOCAL statement_timeout = '{LONG_LIMIT_S:.0f}s'; SET LOCAL idle_in_transaction_session_timeout = 0
 """
 # Not all versions have them. What has become a view, or a table of another server, is not read; the
 # transaction takes its time.
 _LATER_SETTINGS = """
-SELECT pg_catalog.set_config(s.name, wanted.value, false)
+SELECT pg_catalog.set_config(s.name, wanted.value, true)
 FROM pg_catalog.pg_settings s
 JOIN (VALUES ('restrict_nonsystem_relation_kind', 'view, foreign-table'), ('transaction_timeout', '0'))
      AS wanted (name, value) ON wanted.name = s.name
 """
-_BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,9 @@ class RowSource:
         """Begin to read. Raises: ConnectionFailedError, ServerError."""
         with closing(connect(dsn)) as connection:
             with failures_in_words():
+                connection.execute(_BEGIN)
                 connection.execute(_SETTINGS.encode())
                 connection.execute(_LATER_SETTINGS)
-                connection.execute(_BEGIN)
                 [[snapshot]] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
             yield cls(connection, str(snapshot), bytes_per_s)
 
