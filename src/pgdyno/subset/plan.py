@@ -67,7 +67,8 @@ def is_small(table: LinkedTable) -> bool:
 def _may_be_followed(link: Link, tables: Mapping[int, LinkedTable], whole: set[int]) -> bool:
     """Whether a foreign key leads from all rows of one table to sampled rows of another one."""
     return (
-        link.table != link.target_table
+        link.is_valid
+        and link.table != link.target_table
         and whole.isdisjoint((link.table, link.target_table))
         and link.source == tables[link.table].relation
         and link.target == tables[link.target_table].relation

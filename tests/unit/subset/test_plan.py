@@ -161,6 +161,11 @@ def test_no_table_follows_itself_or_a_circle() -> None:
     assert plan[first].choices == (ByHash(("id",)),)
 
 
+def test_a_key_that_rows_may_break_is_not_followed() -> None:
+    plan = planned([table("orders"), table("customers")], [link("orders", "customers", is_valid=False)])
+    assert plan["orders"].choices == (ByHash(("id",)),)
+
+
 def test_a_key_of_one_partition_alone_is_not_followed() -> None:
     one = link("orders", "customers")
     partition = Link(**{**vars(one), "source": Relation("public", "orders_2024")})

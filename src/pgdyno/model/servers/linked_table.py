@@ -34,6 +34,7 @@ class Link:
 
     ``operators`` compare a column of the key with one of the foreign key, in SQL. ``is_required``: none of
     its columns is ever NULL. ``is_temporal``: several rows together have the period of one (PostgreSQL 18).
+    ``is_valid``: every row was checked; else some may refer to nothing.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Link:
     is_required: bool = True
     is_cascading: bool = False
     is_temporal: bool = False
+    is_valid: bool = True
 
 
 @dataclass(frozen=True)

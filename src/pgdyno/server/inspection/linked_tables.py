@@ -61,7 +61,7 @@ SELECT f.conname,
        coalesce(pg_partition_root(f.conrelid), f.conrelid)::oid, cn.nspname, c.relname, c.relkind = 'p',
        coalesce(pg_partition_root(f.confrelid), f.confrelid)::oid, tn.nspname, t.relname, t.relkind = 'p',
        pairs.columns, pairs.types, pairs.key, pairs.key_types, pairs.operators, pairs.are_required,
-       f.confdeltype = 'c', coalesce((to_jsonb(f) ->> 'conperiod')::bool, false)
+       f.confdeltype = 'c', coalesce((to_jsonb(f) ->> 'conperiod')::bool, false), f.convalidated
 FROM pg_constraint f
 JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
 JOIN pg_class t ON t.oid = f.confrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace,
@@ -164,7 +164,8 @@ def _table(row: Sequence[Any]) -> LinkedTable:
 
 def _link(row: Sequence[Any]) -> Link:
     name, table, *source, target_table, schema, relation, has_parts = row[:9]
-    columns, types, key, key_types, operators, is_required, is_cascading, is_temporal = row[9:]
+    columns, types, key, key_types, operators, is_required, *flags = row[9:]
+    is_cascading, is_temporal, is_valid = map(bool, flags)
     return Link(
         name=str(name),
         table=int(table),
@@ -175,8 +176,9 @@ def _link(row: Sequence[Any]) -> Link:
         key=tuple(KeyColumn(str(one), str(type_)) for one, type_ in zip(key, key_types, strict=True)),
         operators=tuple(map(_operator, operators)),
         is_required=bool(is_required),
-        is_cascading=bool(is_cascading),
-        is_temporal=bool(is_temporal),
+        is_cascading=is_cascading,
+        is_temporal=is_temporal,
+        is_valid=is_valid,
     )
 
 
