@@ -7,7 +7,7 @@ import sys
 from tests.house.source import CATALOGUES, modules
 
 ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain"}
-PURE = {"stats", "experiments", "search", "report", "privacy", "capture", "profiling", "synthesis"}
+PURE = {"stats", "experiments", "search", "report", "privacy", "capture", "profiling", "synthesis", "subset"}
 
 # Who may import which packages of pgdyno, besides itself and ``model``.
 ALLOWED: dict[str, set[str]] = {
@@ -19,6 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "capture": set(),
     "profiling": {"stats"},
     "synthesis": set(),
+    "subset": set(),
     "experiments": {"stats"},
     "report": {"stats", "experiments", "profiling"},
     **{package: set() for package in CATALOGUES | ADAPTERS},

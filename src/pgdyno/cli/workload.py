@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pgdyno.cli._workload_capture import capture, show_workload
+from pgdyno.cli._workload_copy import copy
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
-from pgdyno.model import numbers
 from pgdyno.model.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -26,6 +25,7 @@ def command() -> None:
 
 
 command.add_command(capture)
+command.add_command(copy)
 
 
 @command.command(name="inspect")
@@ -51,95 +51,6 @@ def edit(*, file: Path) -> None:
     from pgdyno.cli._workload_edit import edit_workload
 
     echo(f"{file} was changed." if edit_workload(file) else f"{file} is as it was.")
-
-
-@command.command(
-    name="copy",
-    epilog="\b\nExamples:\n"
-    "  pgdyno workload copy shop.toml --dsn service=production\n"
-    "  pgdyno compare default big:shared_buffers=2GB --workload shop.toml --embedded",
-)
-@_FILE
-@click.option("--dsn", required=True, metavar="DSN", help="The database that FILE was captured from.")
-@click.option(
-    "--rate",
-    metavar="SIZE",
-    default="50MB",
-    show_default=True,
-    help="Take at most this much of the compressed dump a second.",
-)
-@click.option(
-    "--synthetic",
-    "is_synthetic",
-    is_flag=True,
-    help="Read no table: make rows up that have the distributions of the planner's statistics.",
-)
-@click.option(
-    "--share",
-    type=click.FloatRange(min=0, max=1, min_open=True),
-    default=1.0,
-    show_default=True,
-    metavar="SHARE",
-    help="Of the rows to make up.",
-)
-@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Of the rows to make up.")
-@click.option("--replace", is_flag=True, help="Replace the copy if it is there.")
-@json_option
-def copy(
-    *,
-    file: Path,
-    dsn: str,
-    rate: str,
-    is_synthetic: bool,
-    share: float,
-    seed: int,
-    replace: bool,
-    is_json: bool,
-) -> None:
-    """Copy the database of the workload in FILE, by pg_dump.
-
-    The copy lies beside FILE, ends in .dump, has all rows, and only you can read it. Measurements restore it
-    on servers of their own, by a role without privileges, and leave out what reaches beyond the database:
-    foreign servers, subscriptions, event triggers, extensions that are not known to keep to themselves.
-
-    With --synthetic it has the schema, and rows that are made up: as many, with as many different values, as
-    frequent and in the same order, as far as the planner's statistics tell. Texts of the original are not in
-    it. The output says what is otherwise.
-    """
-    from pgdyno.app.capturing.copy_data import CopyRequest, copy_data, replacing
-    from pgdyno.app.capturing.synthetic_copy import SyntheticRequest, synthetic_copy
-    from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
-    from pgdyno.app.workload_files import read_workload
-    from pgdyno.cli._server_options import warn_about_password
-    from pgdyno.model.servers.guc import normalise
-
-    bytes_per_s = float(normalise(rate, "kB", name="--rate")) * 1024
-    if bytes_per_s <= 0:
-        raise UsageError(f"--rate {rate} is not a positive size")
-    if share < 1 and not is_synthetic:
-        raise UsageError("--share is of made-up rows", hint="add --synthetic: pg_dump copies all rows")
-    warn_about_password(dsn)
-    workload = read_workload(file)
-    progress = open_progress()
-    try:
-        with replacing(file.with_suffix(DUMP_SUFFIX)) if replace else nullcontext():
-            if is_synthetic:
-                made = synthetic_copy(workload, SyntheticRequest(file, dsn, share, seed), progress)
-                target, rows, notes = made.dump, made.rows, made.notes
-            else:
-                request = CopyRequest(file, dsn, bytes_per_s)
-                target, rows, notes = copy_data(workload, request, progress), {}, ()
-    finally:
-        progress.close()
-    size_bytes = target.stat().st_size
-    if is_json:
-        made_up = {"rows": rows, "notes": notes} if is_synthetic else {}
-        print_json({"dump": str(target), "size_bytes": size_bytes, **made_up})
-        return
-    of_rows = f", {sum(rows.values()):,} made-up rows in {len(rows)} tables" if is_synthetic else ""
-    echo(f"{target}: {numbers.size(size_bytes)}{of_rows}. Next: pgdyno accelerate --dsn … --workload {file}")
-    for note in notes:
-        echo(f"  {note}")
 
 
 @command.command(

@@ -6,39 +6,36 @@ that: all of it as the role without privileges that restores every copy.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.capturing.copy_data import programs_for, require_original
+from pgdyno.app.capturing.scratch_copy import (
+    SCHEMA_BYTES_PER_S,
+    SMALLER,
+    ScratchCopy,
+    dump_scratch,
+    new_copy_of,
+    require_room,
+    scratch_server,
+)
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model import numbers
-from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.table_statistics import StoredTable
 from pgdyno.server.connection.connection import connect
-from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.inspection.table_statistics import filled_views, read_table_statistics
-from pgdyno.server.process.dump import COPY_ROLE, DumpRequest, dump_database, restore_keys, restore_tables
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.dump import DumpRequest, dump_database, restore_keys, restore_tables
+from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.made_up_copy import MadeUpCopy, TableTarget
 from pgdyno.server.process.registry import find_installation
-from pgdyno.server.process.workspace import Workspace
 from pgdyno.synthesis.database import MadeUpDatabase
 from pgdyno.synthesis.gaps import gaps
-
-_PORT = 5432  # any: the socket directory is private
-_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
-_SCHEMA_BYTES_PER_S = 50e6
-_ANY_RATE = 1e12  # of the scratch server
-_SETTINGS = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "autovacuum": "off"}
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,6 @@ class SyntheticRequest:
 
 
 @dataclass(frozen=True)
-class SyntheticCopy:
-    """The file with the copy, its rows by table, and notes on differences from the original."""
-
-    dump: Path
-    rows: dict[str, int]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Original:
     """The catalogue and the statistics of the original."""
 
@@ -69,33 +57,29 @@ class _Original:
     views: tuple[tuple[str, str], ...]
 
 
-def synthetic_copy(
-    workload: CapturedWorkload, request: SyntheticRequest, progress: Progress
-) -> SyntheticCopy:
+def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progress: Progress) -> ScratchCopy:
     """Make up a copy of a workload's database from its schema and statistics; no table there is read.
 
     Raises: UsageError for another database, or a file that is there; StorageError if there is no room;
     ServerError, ConnectionFailedError.
     """
-    target = request.file.with_suffix(DUMP_SUFFIX)
-    if target.exists():
-        raise UsageError(f'"{target}" is there already', hint="--replace replaces it")
+    target = new_copy_of(request.file)
     progress.step(f"reading statistics of {workload.database}")
     original = _read(workload, request)
     made = MadeUpDatabase(original.tables, request.share, request.seed)
     place = workspace()
     programs = programs_for(original.major)
-    _require_room(place, target, original.tables, made)
+    require_room(place, target, _size_bytes(original.tables, made))
     with place.measuring(), place.scratch() as scratch:
         schema = scratch / "schema.dump"
         progress.step("copying the schema")
         pg_dump = programs.bin_directory / "pg_dump"
         dump_database(
-            DumpRequest(request.dsn, pg_dump, schema, _SCHEMA_BYTES_PER_S, is_schema_only=True),
+            DumpRequest(request.dsn, pg_dump, schema, SCHEMA_BYTES_PER_S, is_schema_only=True),
             lambda _: None,
         )
         installation = find_installation(programs.name, place)
-        with _scratch_server(place, scratch, installation) as server:
+        with scratch_server(place, scratch, installation) as server:
             notes = [f"the copy is without {one}" for one in restore_tables(server, DATABASE, schema)]
             rows, said = _fill(server, original, made, progress)
             notes += said
@@ -105,9 +89,14 @@ def synthetic_copy(
             ]
             notes += _finish(server, original)
             progress.step(f"writing {target}")
-            way = f"host={server.host} port={server.port} user={COPY_ROLE} dbname={DATABASE}"
-            dump_database(DumpRequest(way, pg_dump, target, _ANY_RATE), lambda _: None)
-    return SyntheticCopy(target, rows, (*gaps(original.tables), *notes))
+            dump_scratch(server, pg_dump, target, _words(request.share))
+    return ScratchCopy(target, rows, (*gaps(original.tables), *notes))
+
+
+def _words(share: float) -> str:
+    if share == 1:
+        return "made-up rows"
+    return f"made-up rows, {numbers.share(share)} as many as the original has; {SMALLER}"
 
 
 def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:
@@ -120,40 +109,13 @@ def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:
         )
 
 
-def _require_room(
-    place: Workspace, target: Path, tables: Sequence[StoredTable], made: MadeUpDatabase
-) -> None:
-    """Raise StorageError if there is no room for the scratch server, or for the dump."""
+def _size_bytes(tables: Sequence[StoredTable], made: MadeUpDatabase) -> int:
     size_bytes = 0
     for one in tables:
         rows = made.rows_of(one)
         as_original = one.size_bytes * min(1.0, rows / one.rows) if one.rows else 0
         size_bytes += max(round(as_original), rows * made.row_bytes(one))
-    place.require_free(
-        2 * size_bytes + _WAL_BYTES, "the made-up rows", "choose a smaller --share, or set PGDYNO_HOME"
-    )
-    free_bytes = shutil.disk_usage(target.absolute().parent).free
-    if free_bytes < size_bytes:
-        raise StorageError(
-            f'not enough disk space for "{target}"',
-            detail=f"needed up to {numbers.size(size_bytes)}, free {numbers.size(free_bytes)}",
-            hint="choose a smaller --share, or copy the workload's file to a larger disk",
-        )
-
-
-@contextmanager
-def _scratch_server(place: Workspace, scratch: Path, installation: Installation) -> Iterator[Instance]:
-    """Provide a private server with an empty database."""
-    data_directory = scratch / "made-up"
-    initialise(installation, place.account, data_directory)
-    with place.sockets(scratch) as sockets, libpq_variables_unset():
-        server = Instance(
-            installation, place.account, data_directory, sockets, _PORT, _SETTINGS, has_network=False
-        )
-        with server.running(is_immediate=True):
-            with server.connect() as connection:
-                connection.execute(f"CREATE DATABASE {DATABASE}")
-            yield server
+    return size_bytes
 
 
 def _fill(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import replace
 from pathlib import Path
 
+from pgdyno.app.measuring.copy_note import digest_of, read_copy_note
 from pgdyno.app.workload_files import read_workload
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import ResetPolicy
@@ -76,9 +76,7 @@ def captured_workload(file: Path) -> Workload:
     """
     captured, dump = read_workload(file), file.with_suffix(DUMP_SUFFIX)
     try:
-        with dump.open("rb") as source:
-            digest = hashlib.file_digest(source, "sha256").hexdigest()
-            size_bytes = source.tell()
+        digest, size_bytes = digest_of(dump), dump.stat().st_size
     except OSError as error:
         raise UsageError(
             f'the copy of the database that "{file}" runs on is not there',
@@ -89,9 +87,10 @@ def captured_workload(file: Path) -> Workload:
         name="copy",
         scale=1,
         bytes_per_scale=_RESTORED * size_bytes,
-        options={"of": digest[:16]},
+        options={"of": digest},
         maker=DUMP,
         dump=str(dump.resolve()),
+        rows=read_copy_note(dump, digest),
     )
     return Workload(
         name=captured.name,

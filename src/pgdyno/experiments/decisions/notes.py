@@ -77,9 +77,10 @@ def durability_marks(study: Study) -> tuple[str, ...]:
 
 
 def method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
-    """Return a note on the costs that writing workloads' figures leave out."""
+    """Return notes on the costs that writing workloads' figures leave out, and on copies with other rows."""
     is_charged = any(not workload.is_read_only and not workload.step for workload in workloads)
-    return (phase_note(design),) if is_charged else ()
+    others = (f"{one.name} runs on {one.data_set.rows}" for one in workloads if one.data_set.rows)
+    return (*((phase_note(design),) if is_charged else ()), *dict.fromkeys(others))
 
 
 def step_labels(workloads: Sequence[Workload]) -> tuple[str, ...]:

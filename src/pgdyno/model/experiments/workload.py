@@ -25,7 +25,8 @@ class DataSet:
 
     ``bytes_per_scale`` is the size on disk per unit of ``scale``, measured once per data set. ``maker`` makes
     the rows: our driver, tpchgen, or pg_restore from ``dump``. ``has_loops``: whether servers that start on a
-    copy of it get the functions of pgdyno_loop; its rows are the same.
+    copy of it get the functions of pgdyno_loop; its rows are the same. ``rows`` of a copy says what they are,
+    where they are not all of the original's.
     """
 
     name: str
@@ -35,6 +36,7 @@ class DataSet:
     has_loops: bool = False
     maker: str = DRIVER
     dump: str | None = None
+    rows: str | None = None
 
     @property
     def size_bytes(self) -> int:

@@ -11,7 +11,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,13 +65,17 @@ _EXTENSIONS = frozenset({
 
 @dataclass(frozen=True)
 class DumpRequest:
-    """A database, the pg_dump for it, where to put the dump, and how fast to read; perhaps without rows."""
+    """A database, the pg_dump for it, where to put the dump, and how fast to read; perhaps without rows.
+
+    ``snapshot`` of another session: the dump sees what that one sees.
+    """
 
     dsn: str
     program: Path
     target: Path
     bytes_per_s: float
     is_schema_only: bool = False
+    snapshot: str | None = None
 
 
 def dump_database(request: DumpRequest, tell: Callable[[int], None]) -> None:
@@ -95,9 +99,10 @@ def dump_database(request: DumpRequest, tell: Callable[[int], None]) -> None:
 def _dump(request: DumpRequest, target: IO[bytes], tell: Callable[[int], None]) -> None:
     password = conninfo_to_dict(request.dsn).get("password")
     part = ("--schema-only",) if request.is_schema_only else ()
+    seen = () if request.snapshot is None else (f"--snapshot={request.snapshot}",)
     with TemporaryFile() as said:
         process = subprocess.Popen(
-            [str(request.program), *_OPTIONS, *part, f"--dbname={without_password(request.dsn)}"],
+            [str(request.program), *_OPTIONS, *part, *seen, f"--dbname={without_password(request.dsn)}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=said,
@@ -147,9 +152,7 @@ def restore_keys(server: Instance, database: str, dump: Path) -> tuple[str, ...]
 
     Raises: ServerError with pg_restore's words if any failed for another reason.
     """
-    program = server.installation.program("pg_restore")
-    restoring = _Restoring(server, program, database, dump)
-    kept = (line for line, kind in _listed(server, program, dump) if kind and not _is_outside(line, kind))
+    restoring, kept = _restoring_keys(server, database, dump)
     done = restoring.run("--section=post-data", "--verbose", *restoring.contents(kept), *restoring.target())
     said = done.stderr.decode(errors="replace")
     failed = tuple(
@@ -159,6 +162,25 @@ def restore_keys(server: Instance, database: str, dump: Path) -> tuple[str, ...]
     if done.returncode != 0 and not (failed and are_by_rows):
         raise restoring.failure(done)
     return failed
+
+
+def restore_all_keys(server: Instance, database: str, dump: Path) -> None:
+    """Restore keys, indexes and triggers of a dump. Raises: ServerError for one that rows do not fulfil."""
+    restoring, kept = _restoring_keys(server, database, dump)
+    try:
+        restoring.restore(kept, "--section=post-data")
+    except ServerError as error:
+        raise ServerError(
+            "could not make all indexes and keys on the sampled rows",
+            detail=error.detail,
+            hint="if rows of the original break it too (a key without its row), repair them there",
+        ) from error
+
+
+def _restoring_keys(server: Instance, database: str, dump: Path) -> tuple[_Restoring, Iterator[str]]:
+    program = server.installation.program("pg_restore")
+    kept = (line for line, kind in _listed(server, program, dump) if kind and not _is_outside(line, kind))
+    return _Restoring(server, program, database, dump), kept
 
 
 def _restore(server: Instance, database: str, dump: Path, *options: str) -> tuple[str, ...]:

@@ -1,0 +1,41 @@
+"""A note on the rows of a copy, beside it, for the experiments that run on it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from pgdyno.model.errors import StorageError
+
+_SUFFIX = ".note"
+_MOST_BYTES = 1000  # arbitrary: two sentences
+_CHARACTERS = 16  # of the checksum: enough to tell copies apart
+
+
+def digest_of(dump: Path) -> str:
+    """Return a checksum, which tells a copy from others. Raises: OSError."""
+    with dump.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()[:_CHARACTERS]
+
+
+def write_copy_note(dump: Path, words: str) -> None:
+    """Write the note on a copy's rows. Raises: StorageError."""
+    try:
+        _file(dump).write_text(f"{digest_of(dump)}\n{words}\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f'could not write "{_file(dump)}"', detail=error.strerror) from error
+
+
+def read_copy_note(dump: Path, digest: str) -> str | None:
+    """Return the note on a copy's rows; None if there is none, or it is one on a former copy."""
+    try:
+        with _file(dump).open("rb") as source:
+            text = source.read(_MOST_BYTES).decode(errors="replace")
+    except OSError:
+        return None
+    of, _, words = text.partition("\n")
+    return words.strip() or None if of == digest else None
+
+
+def _file(dump: Path) -> Path:
+    return dump.with_name(dump.name + _SUFFIX)

@@ -1,0 +1,154 @@
+"""``pgdyno workload copy``: the database that a workload runs on, copied, sampled, or made up."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
+from pgdyno.model import numbers
+from pgdyno.model.errors import UsageError
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.capturing.scratch_copy import ScratchCopy
+
+
+@click.command(
+    name="copy",
+    epilog="\b\nExamples:\n"
+    "  pgdyno workload copy shop.toml --dsn service=production\n"
+    "  pgdyno workload copy shop.toml --dsn service=production --sample --share 0.1\n"
+    "  pgdyno compare default big:shared_buffers=2GB --workload shop.toml --embedded",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dsn", required=True, metavar="DSN", help="The database that FILE was captured from.")
+@click.option(
+    "--rate",
+    metavar="SIZE",
+    default="50MB",
+    show_default=True,
+    help="Take at most this much of the compressed dump a second; with --sample, read at most this much of "
+    "the tables.",
+)
+@click.option(
+    "--sample",
+    "is_sample",
+    is_flag=True,
+    help="Take a share of the rows, with rows that belong to them and all that they refer to.",
+)
+@click.option(
+    "--sample-from",
+    metavar="TABLE",
+    help="With --sample: take the share of this table, and of others what belongs to it.",
+)
+@click.option(
+    "--synthetic",
+    "is_synthetic",
+    is_flag=True,
+    help="Read no table: make rows up that have the distributions of the planner's statistics.",
+)
+@click.option(
+    "--share",
+    type=click.FloatRange(min=0, max=1, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Of the rows to sample or to make up.",
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="Of the rows to sample or to make up."
+)
+@click.option("--replace", is_flag=True, help="Replace the copy if it is there.")
+@json_option
+def copy(
+    *,
+    file: Path,
+    dsn: str,
+    rate: str,
+    is_sample: bool,
+    sample_from: str | None,
+    is_synthetic: bool,
+    share: float,
+    seed: int,
+    replace: bool,
+    is_json: bool,
+) -> None:
+    """Copy the database of the workload in FILE, by pg_dump.
+
+    The copy lies beside FILE, ends in .dump, has all rows, and only you can read it. Measurements restore it
+    on servers of their own, by a role without privileges, and leave out what reaches beyond the database:
+    foreign servers, subscriptions, event triggers, extensions that are not known to keep to themselves.
+
+    With --sample it has a share of the rows: of customers, say, with all orders of those, and the products
+    in these. Small tables are whole, and all foreign keys hold. Each table is read once, in one snapshot.
+
+    With --synthetic it has the schema, and rows that are made up: as many, with as many different values, as
+    frequent and in the same order, as far as the planner's statistics tell. Texts of the original are not in
+    it. The output says what is otherwise.
+    """
+    from pgdyno.app.capturing.copy_data import CopyRequest, copy_data, replacing
+    from pgdyno.app.capturing.sampled_copy import SampleRequest, sampled_copy
+    from pgdyno.app.capturing.synthetic_copy import SyntheticRequest, synthetic_copy
+    from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
+    from pgdyno.app.workload_files import read_workload
+    from pgdyno.cli._server_options import warn_about_password
+
+    bytes_per_s = _bytes_per_s(rate)
+    _require_one_way(share, sample_from, is_sample=is_sample, is_synthetic=is_synthetic)
+    warn_about_password(dsn)
+    workload = read_workload(file)
+    progress, made = open_progress(), None
+    try:
+        with replacing(file.with_suffix(DUMP_SUFFIX)) if replace else nullcontext():
+            if is_synthetic:
+                made = synthetic_copy(workload, SyntheticRequest(file, dsn, share, seed), progress)
+            elif is_sample:
+                sample = SampleRequest(file, dsn, share, bytes_per_s, sample_from, seed)
+                made = sampled_copy(workload, sample, progress)
+            else:
+                copy_data(workload, CopyRequest(file, dsn, bytes_per_s), progress)
+    finally:
+        progress.close()
+    _show(file, file.with_suffix(DUMP_SUFFIX), made, "sampled" if is_sample else "made-up", is_json=is_json)
+
+
+def _bytes_per_s(rate: str) -> float:
+    from pgdyno.model.servers.guc import normalise
+
+    bytes_per_s = float(normalise(rate, "kB", name="--rate")) * 1024
+    if bytes_per_s <= 0:
+        raise UsageError(f"--rate {rate} is not a positive size")
+    return bytes_per_s
+
+
+def _require_one_way(share: float, sample_from: str | None, *, is_sample: bool, is_synthetic: bool) -> None:
+    """Raise UsageError unless the options name one way to copy a database."""
+    if is_sample and is_synthetic:
+        raise UsageError("--sample takes rows, and --synthetic makes them up", hint="leave out one")
+    if share < 1 and not (is_sample or is_synthetic):
+        raise UsageError(
+            "--share is of sampled or made-up rows",
+            hint="add --sample or --synthetic: pg_dump copies all rows",
+        )
+    if is_sample and share == 1:
+        raise UsageError(
+            "--sample takes a share of the rows",
+            hint="add --share 0.1, say; without --sample, all are copied",
+        )
+    if sample_from is not None and not is_sample:
+        raise UsageError("--sample-from says what is sampled", hint="add --sample")
+
+
+def _show(file: Path, target: Path, made: ScratchCopy | None, kind: str, *, is_json: bool) -> None:
+    size_bytes = target.stat().st_size
+    if is_json:
+        others = {} if made is None else {"rows": made.rows, "notes": made.notes}
+        print_json({"dump": str(target), "size_bytes": size_bytes, **others})
+        return
+    of_rows = "" if made is None else f", {sum(made.rows.values()):,} {kind} rows in {len(made.rows)} tables"
+    echo(f"{target}: {numbers.size(size_bytes)}{of_rows}. Next: pgdyno accelerate --dsn … --workload {file}")
+    for note in () if made is None else made.notes:
+        echo(f"  {note}")

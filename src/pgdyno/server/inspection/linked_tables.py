@@ -1,0 +1,194 @@
+"""Tables of a database with the foreign keys between them: catalogues alone are read, no table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pgdyno.model.errors import PrivilegeError, RefusedError
+from pgdyno.model.servers.answers import answers_of_postgresql
+from pgdyno.model.servers.linked_table import KeyColumn, Link, LinkedTable, Relation
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.inspection.column_statistics import MOST_ROWS, within
+
+_MOST_NAMED = 8
+_OPERATOR = re.compile(r"""OPERATOR\((?:\w+|"(?:[^"]|"")+")\.[-+*/<>=~!@#%^&|`?]+\)""")
+_TABLES = """
+SELECT c.oid, n.nspname, c.relname, c.relkind = 'p', stored.tuples, stored.size_bytes, stored.is_unknown,
+       ARRAY(SELECT a.attname::text FROM pg_attribute a
+             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+             ORDER BY a.attnum),
+       ARRAY(SELECT a.attname::text
+             FROM (SELECT i.indkey[0:i.indnkeyatts - 1] AS numbers FROM pg_index i
+                   WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
+                     AND i.indpred IS NULL AND NOT 0 = ANY (i.indkey)
+                     AND NOT EXISTS (SELECT 1 FROM pg_attribute k
+                                     WHERE k.attrelid = c.oid AND NOT k.attnotnull
+                                       AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1]))
+                   ORDER BY NOT i.indisprimary, i.indnkeyatts, i.indexrelid LIMIT 1) best,
+                  unnest(best.numbers) WITH ORDINALITY AS k(number, place)
+             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number ORDER BY k.place),
+       has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid), stored.is_elsewhere
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+     LATERAL (
+         SELECT coalesce(sum(greatest(l.reltuples, 0)), 0)::float8 AS tuples,
+                coalesce(sum(pg_total_relation_size(l.oid)), 0)::bigint AS size_bytes,
+                coalesce(bool_or(l.reltuples <= 0 AND pg_relation_size(l.oid) > 0), false) AS is_unknown,
+                coalesce(bool_or(l.relkind = 'f'), false) AS is_elsewhere
+         FROM pg_class l
+         WHERE l.relkind IN ('r', 'f')
+           AND (l.oid = c.oid OR l.oid IN (SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf))
+     ) stored
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
+  AND n.nspname !~ '^(pg_|information_schema$)'
+  AND NOT EXISTS (SELECT 1 FROM pg_depend d
+                  WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+ORDER BY n.nspname, c.relname
+"""
+# Of a partitioned table's foreign key, the partitions have copies, which name it as their parent. A domain's
+# CHECK is a function of its owner: values are cast to the type below. MATCH FULL and SIMPLE ask for the same.
+_LINKS = """
+WITH RECURSIVE below AS (
+    SELECT t.oid, t.oid AS type FROM pg_type t
+    UNION ALL SELECT b.oid, t.typbasetype FROM below b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
+), base AS (
+    SELECT b.oid, format_type(b.type, -1) AS name
+    FROM below b JOIN pg_type t ON t.oid = b.type WHERE t.typtype <> 'd'
+)
+SELECT f.conname,
+       coalesce(pg_partition_root(f.conrelid), f.conrelid)::oid, cn.nspname, c.relname, c.relkind = 'p',
+       coalesce(pg_partition_root(f.confrelid), f.confrelid)::oid, tn.nspname, t.relname, t.relkind = 'p',
+       pairs.columns, pairs.types, pairs.key, pairs.key_types, pairs.operators, pairs.are_required,
+       f.confdeltype = 'c', coalesce((to_jsonb(f) ->> 'conperiod')::bool, false), f.convalidated
+FROM pg_constraint f
+JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
+JOIN pg_class t ON t.oid = f.confrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace,
+LATERAL (
+    SELECT array_agg(a.attname::text ORDER BY k.place) AS columns,
+           array_agg(own.name ORDER BY k.place) AS types,
+           array_agg(b.attname::text ORDER BY k.place) AS key,
+           array_agg(its.name ORDER BY k.place) AS key_types,
+           array_agg(format('OPERATOR(%I.%s)', opn.nspname, o.oprname) ORDER BY k.place) AS operators,
+           bool_and(a.attnotnull) AS are_required
+    FROM unnest(f.conkey, f.confkey, f.conpfeqop) WITH ORDINALITY AS k(number, referenced, operator, place)
+    JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number
+    JOIN base own ON own.oid = a.atttypid
+    JOIN pg_attribute b ON b.attrelid = f.confrelid AND b.attnum = k.referenced
+    JOIN base its ON its.oid = b.atttypid
+    JOIN pg_operator o ON o.oid = k.operator JOIN pg_namespace opn ON opn.oid = o.oprnamespace
+) pairs
+WHERE f.contype = 'f' AND f.conparentid = 0 AND pairs.columns IS NOT NULL
+ORDER BY cn.nspname, c.relname, f.conname
+"""
+_SEQUENCES = """
+SELECT schemaname, sequencename, last_value FROM pg_sequences WHERE last_value IS NOT NULL
+"""
+_LARGE_OBJECTS = "SELECT EXISTS (SELECT 1 FROM pg_largeobject_metadata)"
+
+
+class LinkedTables(NamedTuple):
+    """Tables and the foreign keys between them."""
+
+    tables: tuple[LinkedTable, ...]
+    links: tuple[Link, ...]
+
+
+@answers_of_postgresql()
+def read_linked_tables(connection: Connection) -> LinkedTables:
+    """Return the tables of a database, as a connection with an empty search path sees them.
+
+    Raises: PrivilegeError for a table that the role may not read; RefusedError for policies that would hide
+    rows, and for partitions on other servers; ServerError, ConnectionFailedError.
+    """
+    with failures_in_words():
+        rows = connection.execute(_TABLES).fetchall()
+        links = [_link(row) for row in connection.execute(_LINKS).fetchall()]
+    _require_all_rows(rows)
+    tables = tuple(map(_table, rows))
+    known = {one.oid for one in tables}
+    between = tuple(one for one in links if {one.table, one.target_table} <= known)
+    return LinkedTables(tables, between)
+
+
+@answers_of_postgresql()
+def read_sequences(connection: Connection) -> Mapping[tuple[str, str], int]:
+    """Return the last value of each sequence that the role may read, if it was used. Raises: ServerError."""
+    with failures_in_words():
+        rows = connection.execute(_SEQUENCES).fetchall()
+    return {(str(schema), str(name)): int(last) for schema, name, last in rows}
+
+
+@answers_of_postgresql()
+def has_large_objects(connection: Connection) -> bool:
+    """Whether a database has large objects. Raises: ServerError."""
+    with failures_in_words():
+        [[found]] = connection.execute(_LARGE_OBJECTS).fetchall()
+    return bool(found)
+
+
+def _require_all_rows(rows: Sequence[Sequence[Any]]) -> None:
+    """Raise unless the role sees every row of every table, and all of them are on this server."""
+    paths = [(f"{row[1]}.{row[2]}", *row[9:12]) for row in rows]
+    if unread := [path for path, may_read, *_ in paths if not may_read]:
+        raise PrivilegeError(
+            f"the role may not read {_listed(unread)}",
+            hint="connect as a role with SELECT on all tables: GRANT pg_read_all_data TO …",
+        )
+    if policed := [path for path, _, is_policed, _ in paths if is_policed]:
+        raise RefusedError(
+            f"policies hide rows of {_listed(policed)} from the role",
+            detail="a sample of the rows that are left would not be one of the table",
+            hint="connect as the tables' owner, or as a role with BYPASSRLS",
+        )
+    if elsewhere := [path for path, _, _, is_elsewhere in paths if is_elsewhere]:
+        raise RefusedError(
+            f"{_listed(elsewhere)} has partitions on other servers",
+            detail="pgdyno does not read other servers than the one that it was given",
+            hint="copy the whole database, without --sample: pg_dump leaves foreign tables' rows out",
+        )
+
+
+def _table(row: Sequence[Any]) -> LinkedTable:
+    oid, schema, name, has_parts, tuples, size_bytes, is_unknown, columns, key, *_ = row
+    return LinkedTable(
+        int(oid),
+        Relation(str(schema), str(name), bool(has_parts)),
+        None if is_unknown else within(float(tuples), 0, MOST_ROWS),
+        int(size_bytes),
+        tuple(map(str, columns)),
+        tuple(map(str, key)),
+    )
+
+
+def _link(row: Sequence[Any]) -> Link:
+    name, table, *source, target_table, schema, relation, has_parts = row[:9]
+    columns, types, key, key_types, operators, is_required, *flags = row[9:]
+    is_cascading, is_temporal, is_valid = map(bool, flags)
+    return Link(
+        name=str(name),
+        table=int(table),
+        source=Relation(str(source[0]), str(source[1]), bool(source[2])),
+        columns=tuple(KeyColumn(str(one), str(type_)) for one, type_ in zip(columns, types, strict=True)),
+        target_table=int(target_table),
+        target=Relation(str(schema), str(relation), bool(has_parts)),
+        key=tuple(KeyColumn(str(one), str(type_)) for one, type_ in zip(key, key_types, strict=True)),
+        operators=tuple(map(_operator, operators)),
+        is_required=bool(is_required),
+        is_cascading=is_cascading,
+        is_temporal=is_temporal,
+        is_valid=is_valid,
+    )
+
+
+def _operator(text: str) -> str:
+    """Return an operator's name. Raises: ValueError for anything else."""
+    if _OPERATOR.fullmatch(text) is None:
+        raise ValueError(f"{text} is no operator")
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,77 @@
+"""A session that reads rows for a sample: in one snapshot, by one process, at a limited rate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from pgdyno.model.servers.linked_table import LinkedTable
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
+from pgdyno.server.connection.copy_blocks import copied_blocks
+from pgdyno.server.process.sample_queries import locking
+
+_BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# Texts of values as pg_dump writes them: every server reads them alike. Policies fail instead of hiding rows,
+# no worker reads beside this session, and rows come in the order in which they lie. A pooler may give the
+# session another server process for each transaction: what counts is set in this one.
+_SETTINGS = f"""
+SET LOCAL search_path = ''; SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO';
+SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 3; SET LOCAL row_security = off;
+SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL synchronize_seqscans = off;
+SET LOCAL statement_timeout = '{LONG_LIMIT_S:.0f}s'; SET LOCAL idle_in_transaction_session_timeout = 0
+"""
+# Not all versions have them. What has become a view, or a table of another server, is not read; the
+# transaction takes its time.
+_LATER_SETTINGS = """
+SELECT pg_catalog.set_config(s.name, wanted.value, true)
+FROM pg_catalog.pg_settings s
+JOIN (VALUES ('restrict_nonsystem_relation_kind', 'view, foreign-table'), ('transaction_timeout', '0'))
+     AS wanted (name, value) ON wanted.name = s.name
+"""
+
+
+@dataclass(frozen=True)
+class RowSource:
+    """A session in a transaction; ``snapshot`` lets pg_dump see the same."""
+
+    connection: ControlConnection
+    snapshot: str
+    bytes_per_s: float
+
+    @classmethod
+    @contextmanager
+    def open(cls, dsn: str, bytes_per_s: float) -> Iterator[RowSource]:
+        """Begin to read. Raises: ConnectionFailedError, ServerError."""
+        with closing(connect(dsn)) as connection:
+            with failures_in_words():
+                connection.execute(_BEGIN)
+                connection.execute(_SETTINGS.encode())
+                connection.execute(_LATER_SETTINGS)
+                [[snapshot]] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
+            yield cls(connection, str(snapshot), bytes_per_s)
+
+    def keep(self, tables: Sequence[LinkedTable]) -> None:
+        """Keep the definitions of tables until the end. Raises: ServerError if one is being changed."""
+        if tables:
+            with failures_in_words():
+                self.connection.execute(locking(tables))
+
+    def rows(self, query: sql.Composed, share: float) -> Iterator[bytes]:
+        """Yield the text of a query's rows, which are about this share of those that are read for it.
+
+        A second reads as many as have the rate's bytes. Raises: ConnectionFailedError, ServerError.
+        """
+        began_s, done = time.monotonic(), 0
+        self.connection.answer_limit_s = LONG_LIMIT_S
+        with failures_in_words():
+            for block in copied_blocks(self.connection, query):
+                yield block
+                done += len(block)
+                wait_s = done / share / self.bytes_per_s - (time.monotonic() - began_s)
+                time.sleep(max(0.0, wait_s))

@@ -1,0 +1,34 @@
+"""Notes on what the rows of copies are, and that experiments have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgdyno.app.measuring.copy_note import digest_of, read_copy_note, write_copy_note
+from pgdyno.experiments.decisions.notes import method_notes
+from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.workload import DUMP, DataSet, PgbenchScripts, Workload
+
+
+def test_a_note_is_read_for_its_copy_alone(tmp_path: Path) -> None:
+    dump = tmp_path / "shop.dump"
+    dump.write_bytes(b"rows")
+    assert read_copy_note(dump, digest_of(dump)) is None
+    write_copy_note(dump, "a sample of 10 % of the original's rows")
+    assert read_copy_note(dump, digest_of(dump)) == "a sample of 10 % of the original's rows"
+    dump.write_bytes(b"all rows")
+    assert read_copy_note(dump, digest_of(dump)) is None
+
+
+def test_an_experiment_says_once_what_rows_its_workload_runs_on() -> None:
+    def workload(rows: str | None) -> Workload:
+        return Workload(
+            name="shop",
+            title="captured",
+            data_set=DataSet("copy", 1, 1, maker=DUMP, rows=rows),
+            reset=ResetPolicy.KEEP,
+            kind=PgbenchScripts(()),
+        )
+
+    assert method_notes([workload("made-up rows")] * 2, Design())[-1:] == ("shop runs on made-up rows",)
+    assert not any("runs on" in one for one in method_notes([workload(None)], Design()))
