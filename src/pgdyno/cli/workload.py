@@ -11,7 +11,7 @@ from pgdyno.cli._workload_capture import capture, show_workload
 from pgdyno.cli._workload_copy import copy
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
-from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.model.errors import RefusedError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.capturing.replay import Replay
