@@ -28,6 +28,7 @@ from pgdyno.model.tuning.tuning import Trial
 from pgdyno.stats.sample import FloatArray
 
 _EXPECTED = 0.01  # arbitrary: a planned value is expected to bring 1 %, any other to cost it
+_REACHED = 0.1  # arbitrary: of the most that a change could save by the profile, what it is expected to
 _SPREAD = 0.03  # arbitrary: most values change throughput by less than 3 %
 _MISFIT = 0.01  # arbitrary: what the model leaves unexplained of one gain, noise aside
 _ROUND_NOISE = 0.01  # of a gain from one round
@@ -46,8 +47,14 @@ class Effects:
 def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
     """Return the effects of all values, by these trials."""
     pairs = tuple((one.key, value) for one in space.dimensions for value in one.values)
-    prior = np.array([_EXPECTED if space.plan.get(key) == value else -_EXPECTED for key, value in pairs])
-    spread = {one.key: _SPREAD + one.worth / 4 for one in space.dimensions}
+    worth = {one.key: one.worth for one in space.dimensions}
+    prior = np.array(
+        [
+            _EXPECTED + worth[key] * _REACHED if space.plan.get(key) == value else -_EXPECTED
+            for key, value in pairs
+        ]
+    )
+    spread = {key: _SPREAD + share / 4 for key, share in worth.items()}
     precision = np.diag([spread[key] ** -2 for key, _ in pairs])
     weighted = precision @ prior
     for trial in trials:

@@ -17,6 +17,7 @@ from typing import TypeAlias
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Removal
 from pgdyno.search.race import half_width
+from pgdyno.search.searching import CandidateFailedError
 
 MARGIN = 0.02
 _WRONG = 0.05  # the chance of a wrong answer on one attempt
@@ -61,7 +62,10 @@ def _attempt(
 ) -> Removal:
     values = list[float]()
     while len(values) < _MOST_ROUNDS:
-        values.append(measure(winner, tried))
+        try:
+            values.append(measure(winner, tried))
+        except CandidateFailedError:  # a server does not run without them
+            return Removal(keys, is_kept=False, rounds=len(values), ratio=None)
         mean, half = sum(values) / len(values), half_width(len(values), noise, _WRONG)
         if mean - half > math.log(1 - MARGIN):
             return Removal(keys, is_kept=True, rounds=len(values), ratio=_ratio(mean, half))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pgdyno.model.tuning.space import Point
+from pgdyno.search.searching import CandidateFailedError
 from pgdyno.search.shortening import MARGIN, remaining, shorten
 
 WINNER = {f"setting{number}": "on" for number in range(8)}
@@ -57,3 +58,12 @@ def test_an_attempt_says_what_was_measured() -> None:
     assert first.ratio is not None
     assert first.ratio[0] == pytest.approx(math.exp(-0.2), rel=0.02)
     assert first.ratio[2] < 1 - MARGIN
+
+
+def test_what_a_server_does_not_start_without_is_kept() -> None:
+    def measure(_winner: Point, rest: Point) -> float:
+        if "setting3" not in rest:
+            raise CandidateFailedError("it did not start")
+        return 0.0
+
+    assert remaining(WINNER, list(shorten(WINNER, list(WINNER), measure, 0.004))) == {"setting3": "on"}

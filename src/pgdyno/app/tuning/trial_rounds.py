@@ -18,6 +18,7 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.experiment import workloads_by_server
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.levers.engine.sharing import side_by_side
+from pgdyno.levers.engine.sharing_memory import with_pools_for
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import ServerError, SettingError, UsageError
 from pgdyno.model.experiments.experiment import Block, Design
@@ -56,11 +57,11 @@ class TrialRounds:
     def trial(self, incumbent: Point, candidate: Point) -> TrialRound:
         """Measure the default, the incumbent and the candidate. Raises: CandidateFailedError."""
         named = {
-            DEFAULT: at_point(self.base, DEFAULT, {}),
-            CANDIDATE: at_point(self.base, CANDIDATE, candidate),
+            DEFAULT: self.variant(DEFAULT, {}),
+            CANDIDATE: self.variant(CANDIDATE, candidate),
         }
         if incumbent:
-            named[INCUMBENT] = at_point(self.base, INCUMBENT, incumbent)
+            named[INCUMBENT] = self.variant(INCUMBENT, incumbent)
         logs = self._round(named, candidate)
         return TrialRound(
             to_incumbent=logs[CANDIDATE] - logs.get(INCUMBENT, logs[DEFAULT]),
@@ -71,11 +72,16 @@ class TrialRounds:
     def pair(self, winner: Point, remaining: Point) -> float:
         """Measure two points; return ln(remaining / winner). Raises: CandidateFailedError."""
         named = {
-            INCUMBENT: at_point(self.base, INCUMBENT, winner),
-            CANDIDATE: at_point(self.base, CANDIDATE, remaining),
+            INCUMBENT: self.variant(INCUMBENT, winner),
+            CANDIDATE: self.variant(CANDIDATE, remaining),
         }
         logs = self._round(named, remaining)
         return logs[CANDIDATE] - logs[INCUMBENT]
+
+    def variant(self, name: str, point: Point) -> Variant:
+        """Return a point as a variant whose pool of huge pages holds its shared memory."""
+        made = at_point(self.base, name, point)
+        return with_pools_for(made, self.arena.shared_memory_bytes(made))
 
     def _round(self, named: Mapping[str, Variant], candidate: Point) -> Mapping[str, float]:
         """Return the mean logarithm of throughput by name.

@@ -10,7 +10,7 @@ prove      default, plan and answer, in an experiment of its own: no round of th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from pgdyno.app.measuring.experiment import Context, experiment_id
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.tuning.searched_space import Searched, searched_space
-from pgdyno.app.tuning.trial_rounds import TrialRounds, at_point
+from pgdyno.app.tuning.trial_rounds import TrialRounds
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.levers.engine.sharing import side_by_side
@@ -38,8 +38,9 @@ from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
-from pgdyno.model.tuning.space import BUILD, Space
+from pgdyno.model.tuning.space import BUILD, Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
+from pgdyno.model.variants.variant import Variant
 from pgdyno.search.additive import least_first
 from pgdyno.search.noise import noise_of
 from pgdyno.search.samplers import load as load_samplers
@@ -96,14 +97,15 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     with _rounds(request, searched, progress) as rounds:
         tuner = _Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
+        proof = _proof(request, searched, tuning, rounds.variant)
         tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
         save_tuning(_directory(), tuning)
     if not tuning.answer:
         return Tuned(tuning, searched.plan, None)
     left_s = max(0.0, request.budget_s - (time.monotonic() - began))
     context = Context(document_of(subject.host), document_of(subject.server))
-    proof = replace(conditions, budget_s=left_s, accepts_builds=True, is_resumable=False)
-    experiment = measure(_proof(request, searched, tuning), proof, progress, context)
+    proving = replace(conditions, budget_s=left_s, accepts_builds=True, is_resumable=False)
+    experiment = measure(proof, proving, progress, context)
     tuning = replace(tuning, experiment=experiment.id)
     save_tuning(_directory(), tuning)
     return Tuned(tuning, searched.plan, experiment)
@@ -197,7 +199,8 @@ def _disturbance(count: int) -> tuple[str, ...]:
     """Say how many rounds were disturbed; nothing if none was."""
     if not count:
         return ()
-    return (f"{count} rounds of the search were disturbed by other processes, and taken all the same",)
+    rounds = "1 round" if count == 1 else f"{count} rounds"
+    return (f"disturbed by other processes, and taken all the same: {rounds} of the search",)
 
 
 def _values(space: Space) -> dict[str, tuple[str, ...]]:
@@ -229,11 +232,13 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
         yield TrialRounds(awake, base, conditions.workloads, design, progress)
 
 
-def _proof(request: TuneRequest, searched: Searched, tuning: Tuning) -> Study:
+def _proof(
+    request: TuneRequest, searched: Searched, tuning: Tuning, variant_of: Callable[[str, Point], Variant]
+) -> Study:
     """Return the experiment that proves the answer beside the default and the plan."""
-    base, plan = request.base, tuning.space.plan
+    plan = tuning.space.plan
     points = {TUNED: tuning.answer} if plan in ({}, tuning.answer) else {PLAN: plan, TUNED: tuning.answer}
-    variants = [base, *(at_point(base, name, point) for name, point in points.items())]
+    variants = [request.base, *(variant_of(name, point) for name, point in points.items())]
     return Study(
         name=_NAME,
         question=f"Is PostgreSQL faster with the configuration that was searched ({tuning.id})?",

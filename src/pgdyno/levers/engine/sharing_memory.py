@@ -53,6 +53,16 @@ def with_smaller_buffers(variants: Sequence[Variant], plan: Variant, memory: Mem
     return whole if memory.holds(whole) else next(filter(memory.holds, candidates), whole)
 
 
+def with_pools_for(variant: Variant, size_bytes: int) -> Variant:
+    """Return a variant whose pools of huge pages, if it has any, hold shared memory of this size."""
+    pools = {
+        path: str(max(int(pages), -(-size_bytes // _page_bytes(path))))
+        for path, pages in variant.files.items()
+        if _is_pool(path)
+    }
+    return replace(variant, settings={**variant.settings, **pools})
+
+
 def _down(size_bytes: int) -> int:
     return size_bytes // _STEP_BYTES * _STEP_BYTES
 

@@ -50,10 +50,12 @@ def _lines(tuning: Tuning) -> Iterator[str]:
         yield "None was faster than the configuration as found."
         return
     count, left = len(winner.point), len(winner.point) - len(tuning.answer)
-    yield (
-        f"The winner, trial {winner.number}, had {count} changes. Without {left} of them it is as fast; "
-        "the answer:"
+    shorter = (
+        f"Without {left} of them it is as fast; the answer:"
+        if left
+        else "None could be shown in the time to be without effect; the answer:"
     )
+    yield f"The winner, trial {winner.number}, had {count} changes. {shorter}"
     for key, value in tuning.answer.items():
         yield f"  {display_name(key)} = {value}"
     yield from tuning.notes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.levers.engine.sharing_memory import Memory, with_pools_for, with_smaller_buffers
 from pgdyno.model.variants.variant import Variant
 
 GB, MB = 1 << 30, 1 << 20
@@ -78,3 +78,9 @@ def test_a_baseline_with_more_than_the_plan_takes_nothing_off_the_plans_pool() -
     large = with_smaller_buffers((found, PLAN, without), PLAN, replace(MEMORY, available_bytes=35 * GB))
     for one in large[1:]:
         assert int(one.files[POOL]) * 2 * MB >= MEMORY.size_of(one)
+
+
+def test_a_pool_grows_with_what_a_server_asks_for_and_never_shrinks() -> None:
+    assert with_pools_for(PLAN, 6300 * MB).settings[POOL] == "3150"
+    assert with_pools_for(PLAN, 100 * MB) == PLAN
+    assert with_pools_for(DEFAULT, 6300 * MB) == DEFAULT

@@ -60,3 +60,8 @@ def test_the_answer_is_what_remains_of_the_winner() -> None:
 
 def test_a_search_that_found_nothing_says_so() -> None:
     assert tuning_text(tuning()).endswith("None was faster than the configuration as found.\n")
+
+
+def test_an_answer_that_could_not_be_made_shorter_says_so() -> None:
+    text = tuning_text(tuning(trials=(WON,), answer=WON.point))
+    assert "had 2 changes. None could be shown in the time to be without effect; the answer:\n" in text
