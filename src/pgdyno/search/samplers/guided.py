@@ -22,6 +22,7 @@ from pgdyno.search.additive import effects_of
 
 NAME = "guided"
 _MOST_CHANGES = 3  # of one point, from the incumbent
+_MOST_DRAWS, _WIDER = 50, 1.3  # until a point is a new one, each from a wider distribution
 
 
 @dataclass
@@ -35,10 +36,15 @@ class _Guided:
         plan = self.space.plan
         if plan and not self.told:
             return plan
-        effects = effects_of(self.space, self.told)
-        drawn = self.random.multivariate_normal(effects.mean, effects.covariance, method="cholesky")
-        by_pair = dict(zip(effects.pairs, map(float, drawn), strict=True))
-        return _changed(self._incumbent, _best_changes(self.space, self._incumbent, by_pair))
+        effects, known = effects_of(self.space, self.told), [one.point for one in self.told]
+        for draw in range(_MOST_DRAWS):
+            covariance = effects.covariance * _WIDER**draw
+            drawn = self.random.multivariate_normal(effects.mean, covariance, method="cholesky")
+            by_pair = dict(zip(effects.pairs, map(float, drawn), strict=True))
+            point = _changed(self._incumbent, _best_changes(self.space, self._incumbent, by_pair))
+            if point and point not in known:
+                break
+        return point
 
     def tell(self, trial: Trial) -> None:
         """Keep the trial, once."""
