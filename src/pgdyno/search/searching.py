@@ -34,7 +34,7 @@ class MeasureRound(Protocol):
 
 
 _DEFAULT = Trial(0, {}, None, (TrialRound(0.0, 0.0, 0.0),), TrialState.CLOSE)
-_MOST_REPEATED = 100  # points in a row that were tried before: the space is small
+_MOST_REPEATED = 100  # points in a row that were tried before, or may not be: the space is small
 
 Keep: TypeAlias = Callable[[Trial], None]
 """Stores a trial: after each of its rounds, and when it has ended."""
@@ -57,7 +57,7 @@ def search(
     trials = list(earlier)
     for trial in trials:
         sampler.tell(trial)
-    repeated = 0
+    repeated = 0  # points in a row of which nothing was measured
     while repeated < _MOST_REPEATED:
         point = sampler.ask()
         winner = _winner(trials)
@@ -65,12 +65,13 @@ def search(
             sampler.tell(known)
             repeated += 1
             continue
-        repeated = 0
         begun = Trial(len(trials) + 1, point, None if winner is None else winner.number)
         if reason := why_not(point):
             ended = replace(begun, state=TrialState.REFUSED, reason=reason)
             keep(ended)
+            repeated += 1
         else:
+            repeated = 0
             ended = _raced(begun, {} if winner is None else winner.point, trials, measure, keep)
         trials.append(ended)
         sampler.tell(ended)

@@ -122,3 +122,9 @@ def test_every_round_is_kept_before_the_next_begins() -> None:
     trials = found(Machine(), 3, kept=kept)
     assert len(kept) == sum(len(one.rounds) for one in trials)
     assert kept[-1] == trials[-1]
+
+
+def test_a_space_of_which_nothing_may_be_tried_ends_the_search() -> None:
+    trials = found(Machine(), 1000, sampler="random", why_not=lambda _: "it does not fit into memory")
+    assert len(trials) == SPACE.points - 1
+    assert {one.state for one in trials} == {TrialState.REFUSED}

@@ -92,6 +92,12 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     profiles, notes = _profiles(request, progress)
     searched = searched_space(planned, request.base, plan_request.layers, data_bytes, profiles)
     searched = replace(searched, notes=(*searched.notes, *notes))
+    if not searched.space.dimensions:
+        raise UsageError(
+            "there is nothing to search",
+            detail=f"in these layers nothing can differ between servers: {', '.join(plan_request.layers)}",
+            hint="search more of them: --layers all",
+        )
     tuning = _begun(request, searched) if earlier is None else _again(earlier, request, searched)
     save_tuning(_directory(), tuning)
     with _rounds(request, searched, progress) as rounds:
