@@ -139,7 +139,7 @@ def is_claimed(tuning: Tuning, landscape: Landscape, trials: list[Trial]) -> boo
     if not winner:
         return False
     order = least_first(tuning.space, trials, winner)
-    removals = list(shorten(winner, order, landscape.pair, noise_of(trials)))
+    removals = list(shorten(winner, order, landscape.pair, noise_of(trials), lambda _: ""))
     answer = remaining(winner, removals)
     if not answer:
         return False

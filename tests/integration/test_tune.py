@@ -17,9 +17,10 @@ from pgdyno.cli.output import Lines
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.tuning.tuning import Removal, Trial, TrialState
+from pgdyno.model.tuning.space import Point
+from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
-from pgdyno.store.tunings import load_tuning
+from pgdyno.store.tunings import load_tuning, save_tuning
 
 NAME = "pgbench-select"
 
@@ -30,12 +31,16 @@ class Heard:
 
     trials: list[Trial] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
+    answers: list[Point] = field(default_factory=list)
 
     def tried(self, trial: Trial) -> None:
         self.trials.append(trial)
 
     def left_out(self, removal: Removal) -> None:
         self.removals.append(removal)
+
+    def answered(self, tuning: Tuning) -> None:
+        self.answers.append(tuning.answer)
 
 
 @pytest.mark.server
@@ -49,21 +54,30 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
     assert heard.trials == list(first.trials)
     assert first.trials[0].point == first.space.plan
     assert first.trials[0].rounds or first.trials[0].state is TrialState.FAILED
-    assert load_tuning(workspace().experiments(), first.id) == first
+    kept = load_tuning(workspace().experiments(), first.id)
+    assert kept == first
+    save_tuning(
+        workspace().experiments(), replace(kept, experiment=None)
+    )  # as if its proof had been interrupted
 
     again = replace(request, resume=first.id, most_trials=2, budget_s=12.0)
     second = tune(again, Lines(), heard)
     assert second.tuning.id == first.id
     assert second.tuning.trials[:1] == first.trials
     assert [one.number for one in second.tuning.trials] == [1, 2]
-    assert second.tuning.answer.items() <= (second.tuning.winner or second.tuning.trials[0]).point.items()
+    assert heard.answers[-1] == second.tuning.answer
+    winner = (second.tuning.winner or second.tuning.trials[0]).point
+    assert second.tuning.answer.keys() <= {*winner, *second.tuning.space.kept}
     if second.tuning.answer:
         assert second.experiment is not None
         assert "tuned" in [one.name for one in second.experiment.variants]
 
-    other = replace(again, base=Variant("default", {"shared_buffers": "16MB"}))
-    with pytest.raises(UsageError, match="was another search"):
-        tune(other, Lines(), heard)
+        with pytest.raises(UsageError, match="is finished"):
+            tune(again, Lines(), heard)
+    else:
+        other = replace(again, base=Variant("default", {"shared_buffers": "16MB"}))
+        with pytest.raises(UsageError, match="was another search"):
+            tune(other, Lines(), heard)
 
 
 @pytest.mark.server

@@ -25,7 +25,7 @@ from pgdyno.model.plans.plan import Layer
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.tuning.tune import Tuned
     from pgdyno.app.tuning.tune_request import TuneRequest
-    from pgdyno.model.tuning.tuning import Removal, Trial
+    from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
 
 
 @click.command(
@@ -76,8 +76,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 def command(*, is_json: bool, **options: Any) -> None:
     """Search for the best configuration, and prove it.
 
-    Begins with pgdyno's plan and tries other values of what it may set, and the builds that are there: each
-    configuration on a scratch server beside the best one so far and the configuration as found, in short
+    Begins with pgdyno's plan and tries other values of what it may set, with the plan's build and without:
+    each configuration on a scratch server beside the best one so far and the configuration as found, in short
     turns. What is clearly slower is given up after one round; what is faster takes the place of the best.
     Then the winner's changes are left out wherever it is as fast without them, and the short answer is
     measured afresh beside the default and the plan. What that says is the result: no figure of the search is
@@ -127,6 +127,7 @@ class _Asked:
         from pgdyno.app.tuning.tune_request import TuneRequest
         from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.tuning.space import Space
         from pgdyno.model.variants.variant import Variant
         from pgdyno.search.samplers import load
 
@@ -134,6 +135,7 @@ class _Asked:
             raise UsageError(
                 f'there is no sampler "{self.sampler}"', hint=f"known are: {', '.join(sorted(load()))}"
             )
+        load()[self.sampler].make(Space(()), self.seed)  # before anything is loaded for it
         installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
         if installation is None:
             raise UsageError("no PostgreSQL was named", hint="add --embedded or --pg-bin DIR")
@@ -178,13 +180,19 @@ class _Spoken:
 
         echo(removal_line(removal), err=True)
 
+    def answered(self, tuning: Tuning) -> None:
+        """Print the answer, which is proven from now on."""
+        from pgdyno.report.plain.tuning_text import answer_text
+
+        echo(answer_text(tuning), err=True, nl=False)
+
 
 def _print(result: Tuned, *, is_json: bool) -> None:
     from pgdyno.app.results.report import write_report
     from pgdyno.cli.results import print_experiment
     from pgdyno.model.document import to_document
     from pgdyno.report.documents import comparison_document
-    from pgdyno.report.plain.tuning_text import tuning_text
+    from pgdyno.report.plain.tuning_text import answer_text, proof_text
 
     if is_json:
         measured = {} if result.experiment is None else comparison_document(result.experiment)
@@ -192,6 +200,7 @@ def _print(result: Tuned, *, is_json: bool) -> None:
         return
     if result.experiment is not None:
         print_experiment(result.experiment)
-    echo(tuning_text(result.tuning), nl=False)
+    echo(f"\n{answer_text(result.tuning)}", nl=False)
     if result.experiment is not None:
+        echo(f"\n{proof_text(result.tuning, result.experiment)}", nl=False)
         echo(f"\nReport: {write_report(result.experiment)}")

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgdyno.model.tuning.space import Point, Space
-from pgdyno.model.tuning.tuning import Trial
+from pgdyno.model.tuning.tuning import Trial, TrialState
 from pgdyno.stats.sample import FloatArray
 
 _EXPECTED = 0.01  # arbitrary: a planned value is expected to bring 1 %, any other to cost it
@@ -58,6 +58,8 @@ def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
     precision = np.diag([spread[key] ** -2 for key, _ in pairs])
     weighted = precision @ prior
     for trial in trials:
+        if trial.state is TrialState.REFUSED:
+            continue
         gain = _FAILURE if trial.gain is None else trial.gain
         row = np.array([float(trial.point.get(key) == value) for key, value in pairs])
         weight = 1 / (_MISFIT**2 + _ROUND_NOISE**2 / max(1, len(trial.rounds)))

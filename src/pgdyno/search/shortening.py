@@ -17,7 +17,7 @@ from typing import TypeAlias
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Removal
 from pgdyno.search.race import half_width
-from pgdyno.search.searching import CandidateFailedError
+from pgdyno.search.searching import CandidateFailedError, WhyNot
 
 MARGIN = 0.02
 _WRONG = 0.05  # the chance of a wrong answer on one attempt
@@ -28,11 +28,16 @@ MeasurePair: TypeAlias = Callable[[Point, Point], float]
 
 
 def shorten(
-    winner: Point, least_first: Sequence[str], measure: MeasurePair, noise: float
+    winner: Point,
+    least_first: Sequence[str],
+    measure: MeasurePair,
+    noise: float,
+    why_not: WhyNot,
 ) -> Iterator[Removal]:
     """Yield attempts in order; who iterates may stop after any of them.
 
     ``least_first`` are the winner's keys, by what they seem to bring. ``noise`` is that of one round.
+    ``why_not`` says why a point must not be tried.
     """
     remaining = dict(winner)
     waiting = [list(least_first)]
@@ -43,7 +48,10 @@ def shorten(
             group, rest = group[:half], group[half:]
             waiting.insert(0, rest)
         tried = {key: value for key, value in remaining.items() if key not in group}
-        removal = _attempt(winner, tried, tuple(group), measure, noise)
+        if why_not(tried):
+            removal = Removal(tuple(group), is_kept=False, rounds=0, ratio=None)
+        else:
+            removal = _attempt(winner, tried, tuple(group), measure, noise)
         if removal.is_kept:
             remaining = tried
         elif len(group) > 1:

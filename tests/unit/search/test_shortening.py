@@ -28,8 +28,12 @@ class Machine:
         return float(-lost + self.random.normal(0, self.noise))
 
 
+def allowed(_: Point) -> str:
+    return ""
+
+
 def shortened(machine: Machine) -> Point:
-    return remaining(WINNER, list(shorten(WINNER, list(WINNER), machine, machine.noise)))
+    return remaining(WINNER, list(shorten(WINNER, list(WINNER), machine, machine.noise, allowed)))
 
 
 def test_what_pays_is_what_remains() -> None:
@@ -53,7 +57,7 @@ def test_what_harms_is_left_out() -> None:
 
 
 def test_an_attempt_says_what_was_measured() -> None:
-    first = next(iter(shorten({"jit": "off"}, ["jit"], Machine({"jit": 0.2}), 0.004)))
+    first = next(iter(shorten({"jit": "off"}, ["jit"], Machine({"jit": 0.2}), 0.004, allowed)))
     assert (first.keys, first.is_kept) == (("jit",), False)
     assert first.ratio is not None
     assert first.ratio[0] == pytest.approx(math.exp(-0.2), rel=0.02)
@@ -66,4 +70,15 @@ def test_what_a_server_does_not_start_without_is_kept() -> None:
             raise CandidateFailedError("it did not start")
         return 0.0
 
-    assert remaining(WINNER, list(shorten(WINNER, list(WINNER), measure, 0.004))) == {"setting3": "on"}
+    assert remaining(WINNER, list(shorten(WINNER, list(WINNER), measure, 0.004, allowed))) == {
+        "setting3": "on"
+    }
+
+
+def test_what_would_not_be_allowed_is_not_left_out() -> None:
+    def why_not(point: Point) -> str:
+        return "" if "setting5" in point else "the worst case would not fit into memory"
+
+    machine = Machine({})
+    removals = list(shorten(WINNER, list(WINNER), machine, machine.noise, why_not))
+    assert remaining(WINNER, removals) == {"setting5": "on"}

@@ -17,6 +17,7 @@ TUNING = Tuning(
     sampler="guided",
     seed=3,
     workloads=("sysbench-read-only",),
+    subject="embedded 18.6",
     space=Space((Dimension("jit", Layer.APPLICATION, ("off",), "on", planned="off", worth=0.1),)),
     trials=(
         Trial(1, {"jit": "off"}, None, (TrialRound(0.1, 0.1, 0.0),), TrialState.WON),
@@ -28,7 +29,7 @@ TUNING = Tuning(
 
 
 def test_what_was_saved_last_is_what_is_loaded(tmp_path: Path) -> None:
-    save_tuning(tmp_path, Tuning(TUNING.id, "random", 1, (), Space(())))
+    save_tuning(tmp_path, Tuning(TUNING.id, "random", 1, (), "", Space(())))
     save_tuning(tmp_path, TUNING)
     assert load_tuning(tmp_path, TUNING.id) == TUNING
 

@@ -20,7 +20,7 @@ from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import with_pools_for
 from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import ServerError, SettingError, UsageError
+from pgdyno.model.errors import GeneratorFailedError, MeasurementError, ServerError, SettingError
 from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
@@ -38,11 +38,13 @@ DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"
 class TrialRounds:
     """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
 
-    ``disturbed`` counts those that other processes have disturbed, and that were taken all the same.
+    ``kept`` is part of all points. ``disturbed`` counts rounds that would not count in an experiment, and
+    were taken all the same.
     """
 
     arena: ScratchArena
     base: Variant
+    kept: Point
     workloads: Mapping[str, Workload]
     design: Design
     progress: Progress
@@ -56,13 +58,11 @@ class TrialRounds:
 
     def trial(self, incumbent: Point, candidate: Point) -> TrialRound:
         """Measure the default, the incumbent and the candidate. Raises: CandidateFailedError."""
-        named = {
-            DEFAULT: self.variant(DEFAULT, {}),
-            CANDIDATE: self.variant(CANDIDATE, candidate),
+        others = {
+            DEFAULT: replace(self.base, name=DEFAULT),
+            **({INCUMBENT: self.variant(INCUMBENT, incumbent)} if incumbent else {}),
         }
-        if incumbent:
-            named[INCUMBENT] = self.variant(INCUMBENT, incumbent)
-        logs = self._round(named, candidate)
+        logs = self._beside(others, candidate)
         return TrialRound(
             to_incumbent=logs[CANDIDATE] - logs.get(INCUMBENT, logs[DEFAULT]),
             to_default=logs[CANDIDATE] - logs[DEFAULT],
@@ -71,46 +71,53 @@ class TrialRounds:
 
     def pair(self, winner: Point, remaining: Point) -> float:
         """Measure two points; return ln(remaining / winner). Raises: CandidateFailedError."""
-        named = {
-            INCUMBENT: self.variant(INCUMBENT, winner),
-            CANDIDATE: self.variant(CANDIDATE, remaining),
-        }
-        logs = self._round(named, remaining)
+        logs = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
         return logs[CANDIDATE] - logs[INCUMBENT]
 
     def variant(self, name: str, point: Point) -> Variant:
-        """Return a point as a variant whose pool of huge pages holds its shared memory."""
-        made = at_point(self.base, name, point)
+        """Return a point with all that is kept as a variant, with a pool for its own shared memory."""
+        made = at_point(self.base, name, {**self.kept, **point})
         return with_pools_for(made, self.arena.shared_memory_bytes(made))
 
-    def _round(self, named: Mapping[str, Variant], candidate: Point) -> Mapping[str, float]:
-        """Return the mean logarithm of throughput by name.
+    def settled(self, point: Point) -> Point:
+        """Return a point with what is kept, and with the pool that its server had."""
+        settings = self.variant(CANDIDATE, point).settings
+        return {key: settings.get(key, value) for key, value in {**self.kept, **point}.items()}
 
-        A round that was disturbed is repeated once; what is disturbed again is taken as it is, as other
-        processes take from all servers alike.
-        Raises: CandidateFailedError if the servers do not run with the candidate.
+    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Mapping[str, float]:
+        """Measure a candidate beside others; return the mean logarithm of throughput by name.
+
+        Raises: CandidateFailedError if the servers do not run with the candidate, but without it.
         """
-        variants = side_by_side(tuple(named.values())).variants
-        names = list(named)
         try:
-            self.arena.check([one for one in variants if one.name == CANDIDATE])
-            blocks = list(self._blocks(variants))
-            logs: Mapping[str, float] = _mean_logs(blocks, names)
-            if not logs:
-                blocks = list(self._blocks(variants))
-                logs = _mean_logs(blocks, names) or self._disturbed(blocks, names)
-        except (ServerError, SettingError, UsageError) as error:
+            tried = self.variant(CANDIDATE, candidate)
+            self.arena.check([tried])
+            return self._round([*others.values(), tried])
+        except (ServerError, SettingError, GeneratorFailedError, MeasurementError) as error:
+            self._round([*others.values()])  # else it is not the candidate's fault, and this says so
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
             raise CandidateFailedError(said) from error
-        return logs
+
+    def _round(self, wanted: Sequence[Variant]) -> Mapping[str, float]:
+        """Return the mean logarithm of throughput by name.
+
+        A round that does not count is repeated once. If that does not count either, it is taken as it is:
+        what disturbs takes from all servers alike.
+        """
+        variants = side_by_side(wanted).variants
+        names = [one.name for one in variants]
+        if logs := _mean_logs(list(self._blocks(variants)), names):
+            return logs
+        blocks = list(self._blocks(variants))
+        return _mean_logs(blocks, names) or self._disturbed(blocks, names)
 
     def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, float]:
-        """Return the means over all blocks. Raises: CandidateFailedError if a server did nothing at all."""
+        """Return the means over all blocks. Raises: MeasurementError if a server did nothing at all."""
         self.disturbed += 1
         if logs := _mean_logs([_counted(block) for block in blocks], names):
             return logs
         reasons = [reason for block in blocks for reason in block.void_reasons]
-        raise CandidateFailedError(reasons[0] if reasons else "a server did nothing")
+        raise MeasurementError(reasons[0] if reasons else "a server did nothing")
 
     def _blocks(self, variants: Sequence[Variant]) -> Iterator[Block]:
         design = self.design

@@ -21,6 +21,7 @@ from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.awake import AwakeKeeper
+from pgdyno.app.building.training import identity
 from pgdyno.app.local_machine import machine_claimed, online_cpus, workspace
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context, experiment_id
@@ -39,7 +40,7 @@ from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.tuning.space import BUILD, Point, Space
-from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
+from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.additive import least_first
 from pgdyno.search.noise import noise_of
@@ -49,7 +50,6 @@ from pgdyno.search.shortening import remaining, shorten
 from pgdyno.store.tunings import load_tuning, save_tuning
 
 _NAME = "tune"
-TUNED = "tuned"
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,10 @@ class Listener(Protocol):
         """Take note of an attempt to make the answer shorter."""
         ...
 
+    def answered(self, tuning: Tuning) -> None:
+        """Take note of the answer, before it is proven."""
+        ...
+
 
 def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     """Search, make the answer short, and prove it.
@@ -84,7 +88,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     """
     began = time.monotonic()
     conditions = request.conditions
-    earlier = None if request.resume is None else load_tuning(_directory(), request.resume)
+    earlier = None if request.resume is None else _unfinished(load_tuning(_directory(), request.resume))
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
     planned = plan_for(subject, request.base, conditions, plan_request)
@@ -100,6 +104,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
         )
     tuning = _begun(request, searched) if earlier is None else _again(earlier, request, searched)
     save_tuning(_directory(), tuning)
+    progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as rounds:
         tuner = _Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
@@ -157,17 +162,20 @@ class _Tuner:
             return tuning
         order = least_first(tuning.space, tuning.trials, winner.point)
         tuning = replace(tuning, removals=(), answer=winner.point)
-        for removal in shorten(winner.point, order, self.rounds.pair, noise_of(tuning.trials)):
+        noise, why_not = noise_of(tuning.trials), self.searched_space.why_not
+        for removal in shorten(winner.point, order, self.rounds.pair, noise, why_not):
             removals = (*tuning.removals, removal)
             tuning = replace(tuning, removals=removals, answer=remaining(winner.point, removals))
             save_tuning(_directory(), tuning)
             self.listener.left_out(removal)
             if self._is_over(SHORTEN_SHARE):
                 break
-        return tuning
+        return replace(tuning, answer=self.rounds.settled(tuning.answer)) if tuning.answer else tuning
 
     def _is_enough(self, tuning: Tuning) -> bool:
-        return self._is_over(SEARCH_SHARE) or len(tuning.trials) == self.request.most_trials
+        measured = sum(one.state is not TrialState.REFUSED for one in tuning.trials)
+        wanted = self.request.most_trials
+        return self._is_over(SEARCH_SHARE) or (wanted is not None and measured >= wanted)
 
     def _is_over(self, share: float) -> bool:
         return time.monotonic() - self.began > share * self.request.budget_s
@@ -184,21 +192,43 @@ def _begun(request: TuneRequest, searched: Searched) -> Tuning:
         sampler=request.sampler,
         seed=request.conditions.design.seed,
         workloads=tuple(request.conditions.workloads),
+        subject=_subject(request),
         space=searched.space,
         notes=searched.notes,
     )
 
 
+def _unfinished(tuning: Tuning) -> Tuning:
+    """Return a search without a trial that was interrupted. Raises: UsageError if it has its proof."""
+    if tuning.experiment is not None:
+        raise UsageError(
+            f'the search "{tuning.id}" is finished',
+            detail=f"its proof is {tuning.experiment}",
+            hint=f"pgdyno report {tuning.experiment}, or begin a new one without --resume",
+        )
+    trials = tuple(one for one in tuning.trials if one.state is not TrialState.RUNNING)
+    return replace(tuning, trials=trials, notes=())
+
+
 def _again(earlier: Tuning, request: TuneRequest, searched: Searched) -> Tuning:
     """Return the search to go on with. Raises: UsageError if the space of now is another one."""
-    wanted = (_values(searched.space), tuple(request.conditions.workloads))
-    if (_values(earlier.space), earlier.workloads) != wanted:
+    now = _begun(request, searched)
+    if (_values(earlier.space), earlier.subject) != (_values(now.space), now.subject):
         raise UsageError(
             f'"{earlier.id}" was another search',
-            detail="its workloads were others, or its plan had other values: the machine has changed",
+            detail="its server, its workloads or their size were others, or its plan had other values: "
+            f"it was {earlier.subject}, and this is {now.subject}",
             hint="begin a new one, without --resume",
         )
-    return earlier
+    return replace(earlier, notes=now.notes)
+
+
+def _subject(request: TuneRequest) -> str:
+    """Return the server and the workloads with their data, as a search is known by."""
+    installation = request.conditions.installation
+    server = "" if installation is None else f"{installation.name} {installation.version}"
+    workloads = (f"{identity(one)} on {one.data_set.key}" for one in request.conditions.workloads.values())
+    return "; ".join((server, *workloads, str(request.base)))
 
 
 def _disturbance(count: int) -> tuple[str, ...]:
@@ -206,12 +236,12 @@ def _disturbance(count: int) -> tuple[str, ...]:
     if not count:
         return ()
     rounds = "1 round" if count == 1 else f"{count} rounds"
-    return (f"disturbed by other processes, and taken all the same: {rounds} of the search",)
+    return (f"taken as they are, though an experiment would not count them: {rounds} of the search",)
 
 
-def _values(space: Space) -> dict[str, tuple[str, ...]]:
-    """Return the values of a space by key, however they are ranked."""
-    return {one.key: one.values for one in space.dimensions}
+def _values(space: Space) -> tuple[dict[str, tuple[str, ...]], Point]:
+    """Return the values of a space by key, however they are ranked, and what is kept."""
+    return {one.key: one.values for one in space.dimensions}, space.kept
 
 
 @contextmanager
@@ -222,6 +252,8 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
     variants = (base, *(replace(base, name=name, server=name) for name in builds))
     plan = replace(base, name=PLAN, settings={**base.settings, **searched.plan.values})
     design = replace(conditions.design, blocks_per_round=1)
+    if not all(one.is_read_only for one in conditions.workloads.values()):
+        design = design.with_writing()
     with (
         machine_claimed(is_wanted=not conditions.as_booted or bool(plan.files)),
         open_scratch_arena(
@@ -235,15 +267,18 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
         for workload in conditions.workloads.values():
             for variant in variants:
                 arena.load(variant, workload.data_set)
-        yield TrialRounds(awake, base, conditions.workloads, design, progress)
+        yield TrialRounds(awake, base, searched.space.kept, conditions.workloads, design, progress)
 
 
 def _proof(
     request: TuneRequest, searched: Searched, tuning: Tuning, variant_of: Callable[[str, Point], Variant]
 ) -> Study:
     """Return the experiment that proves the answer beside the default and the plan."""
-    plan = tuning.space.plan
-    points = {TUNED: tuning.answer} if plan in ({}, tuning.answer) else {PLAN: plan, TUNED: tuning.answer}
+    points = {TUNED: tuning.answer}
+    plan = {**tuning.space.kept, **tuning.space.plan}
+    ran = [one for one in tuning.trials if one.point == tuning.space.plan and not one.has_failed]
+    if plan != tuning.answer and ran and not searched.why_not(tuning.space.plan):
+        points = {PLAN: plan, **points}
     variants = [request.base, *(variant_of(name, point) for name, point in points.items())]
     return Study(
         name=_NAME,

@@ -65,7 +65,7 @@ def seat_note(experiment: Experiment) -> tuple[str, ...]:
         return ()
     note = (
         f"the fastest of {len(names)} places (data copy and order of start) was faster than the slowest by "
-        f"{listed}; servers changed places, and intervals are without it"
+        f"{listed}; servers changed places, and it was removed from the intervals of the verdicts"
     )
     return (note,)
 

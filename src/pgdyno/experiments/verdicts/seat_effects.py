@@ -24,6 +24,7 @@ Source: Montgomery (2017), Design and Analysis of Experiments, §4.2 (Latin squa
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Stopp
 from pgdyno.stats.sample import FloatArray
 
 LEAST_ARMS = 4
+_WIDENED_FOR = 0.995
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ class SeatEffects:
 
 
 def widening(rounds: int) -> float:
-    """Return f, for the 95 % that intervals mostly have."""
-    quantiles = special.stdtrit(np.array([rounds - 2, rounds - 1], dtype=float), 0.975)
+    """Return f, by the quantile that corrections for several comparisons need: more than enough for 95 %."""
+    quantiles = special.stdtrit(np.array([rounds - 2, rounds - 1], dtype=float), _WIDENED_FOR)
     return math.sqrt((rounds - 1) / (rounds - 2)) * float(quantiles[0] / quantiles[1])
 
 
@@ -95,7 +97,8 @@ def seat_effects(
     ):
         return None
     rounds = _round_means(blocks, workload, metric, variants)
-    if len(rounds) < len(variants):
+    turns = Counter(round_ % len(variants) for round_ in rounds)
+    if len(turns) < len(variants) or max(turns.values()) > min(turns.values()) + 1:
         return None
     fitted = _fitted(list(rounds), np.array(list(rounds.values())))
     return SeatEffects(tuple(variants), tuple(map(float, fitted)), len(rounds))

@@ -57,6 +57,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     settings=("autovacuum_vacuum_cost_limit",),
     needs=(Need.STORAGE, Need.DATA_SIZE),
+    shows_late=True,
 )
 
 detect = detect_settings(LEVER)

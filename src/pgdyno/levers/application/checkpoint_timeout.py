@@ -54,7 +54,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,
     settings=("checkpoint_timeout", "checkpoint_completion_target"),
-    tried={"checkpoint_timeout": (0.5, 2.0)},
+    shows_late=True,
 )
 
 detect = detect_settings(LEVER)

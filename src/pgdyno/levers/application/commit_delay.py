@@ -62,7 +62,6 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     settings=("commit_delay", "commit_siblings"),
     touches_wakeups=True,
-    tried={"commit_delay": ("0", "20", "100")},
 )
 
 detect = detect_settings(LEVER)

@@ -56,7 +56,6 @@ LEVER = Lever(
     maturity=Maturity.STABLE,
     settings=("huge_pages",),
     order_after={"shared_buffers": "the pool has to hold the planned shared memory"},
-    tried={"huge_pages": ("off", "try")},
 )
 
 detect = detect_settings(LEVER)

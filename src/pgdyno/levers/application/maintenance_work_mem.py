@@ -69,6 +69,7 @@ LEVER = Lever(
         "shared_buffers": "every query uses the buffer pool, few sessions build indexes",
         "huge_page_pool": "without it page tables take memory",
     },
+    shows_late=True,
 )
 
 detect = detect_settings(LEVER)

@@ -71,7 +71,7 @@ LEVER = Lever(
         "checkpoint_timeout": "WAL is sized for the time between two checkpoints",
         "shared_buffers": "its pages are written whole after a checkpoint",
     },
-    tried={"max_wal_size": (0.5, 2.0)},
+    shows_late=True,
 )
 
 detect = detect_settings(LEVER)

@@ -64,6 +64,7 @@ LEVER = Lever(
     settings=("min_wal_size",),
     needs=(Need.FREE_DISK,),
     order_after={"max_wal_size": "it is a part of that"},
+    shows_late=True,
 )
 
 detect = detect_settings(LEVER)

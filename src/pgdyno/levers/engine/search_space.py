@@ -28,15 +28,21 @@ def space_of(
 
     Settings that decide about durability are not in it, and nothing that this server does not have.
     """
+    late = {name for name, one in levers.items() if one.LEVER.shows_late}
     planned = {line.change.key: line for line in plan.lines}
     dimensions = [
-        *_settings(server, planned, (one.LEVER for one in levers.values() if one.LEVER.layer in layers)),
+        *_settings(
+            server,
+            planned,
+            (one.LEVER for name, one in levers.items() if one.LEVER.layer in layers and name not in late),
+        ),
         *_others(plan.lines),
     ]
     by_key = {key: name for name, one in levers.items() for key in one.LEVER.settings}
     by_key |= {_key(line): line.change.lever for line in plan.lines}
     weighed = [replace(one, worth=worth.get(by_key[one.key], 0.0)) for one in dimensions]
-    return Space(tuple(sorted(weighed, key=lambda one: -one.worth)))
+    kept = {line.change.key: line.change.value for line in plan.lines if line.change.lever in late}
+    return Space(tuple(sorted(weighed, key=lambda one: -one.worth)), kept)
 
 
 def _settings(
@@ -53,7 +59,7 @@ def _settings(
             guc = found.guc(name)
             values = tuple(_values(guc, value, lever.tried.get(name, ())))
             if values:
-                yield Dimension(name, lever.layer, values, guc.display(), value)
+                yield Dimension(name, lever.layer, values, guc.display(), value if value in values else None)
 
 
 def _values(guc: Guc, planned: str | None, tried: Sequence[str | float]) -> list[str]:

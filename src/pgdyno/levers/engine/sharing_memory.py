@@ -54,12 +54,10 @@ def with_smaller_buffers(variants: Sequence[Variant], plan: Variant, memory: Mem
 
 
 def with_pools_for(variant: Variant, size_bytes: int) -> Variant:
-    """Return a variant whose pools of huge pages, if it has any, hold shared memory of this size."""
-    pools = {
-        path: str(max(int(pages), -(-size_bytes // _page_bytes(path))))
-        for path, pages in variant.files.items()
-        if _is_pool(path)
-    }
+    """Return a variant whose pools of huge pages, if it has any, hold just its shared memory of this size."""
+    pools = {path: str(-(-size_bytes // _page_bytes(path))) for path in variant.files if _is_pool(path)}
+    if not size_bytes:  # of a server that does not tell
+        return variant
     return replace(variant, settings={**variant.settings, **pools})
 
 

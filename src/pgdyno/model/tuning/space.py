@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pgdyno.model.plans.plan import Layer
@@ -34,13 +34,17 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Space:
-    """All dimensions, those first that the profile says matter most."""
+    """All dimensions, those first that the profile says matter most.
+
+    ``kept`` are planned values that every candidate has: a search is too short to judge them.
+    """
 
     dimensions: tuple[Dimension, ...]
+    kept: Point = field(default_factory=dict)
 
     @property
     def plan(self) -> Point:
-        """The plan's point."""
+        """The plan's point, without what is kept."""
         return {one.key: one.planned for one in self.dimensions if one.planned is not None}
 
     @property

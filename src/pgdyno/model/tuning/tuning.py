@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from pgdyno.model.tuning.space import Point, Space
 
+TUNED = "tuned"
+"""The name of the answer's variant in its proof."""
+
 
 class TrialState(StrEnum):
     """How a trial ended."""
@@ -44,13 +47,13 @@ class Trial:
 
     @property
     def gain(self) -> float | None:
-        """The mean logarithm of its throughput over the default's; None if no round ended."""
-        return _mean([one.to_default for one in self.rounds])
+        """The mean logarithm of its throughput over the default's; None if it failed, or no round ended."""
+        return None if self.has_failed else _mean([one.to_default for one in self.rounds])
 
     @property
-    def lead(self) -> float | None:
-        """The mean logarithm of its throughput over the incumbent's; None if no round ended."""
-        return _mean([one.to_incumbent for one in self.rounds])
+    def has_failed(self) -> bool:
+        """Whether it has no figure, however many of its rounds ended."""
+        return self.state in {TrialState.FAILED, TrialState.REFUSED}
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,16 @@ class Removal:
 
 @dataclass(frozen=True)
 class Tuning:
-    """A search so far. ``winner`` is None while nothing has beaten the default."""
+    """A search so far. ``winner`` is None while nothing has beaten the default.
+
+    ``subject`` is the server with its data sets, by which a search that goes on is known to be the same.
+    """
 
     id: str
     sampler: str
     seed: int
     workloads: tuple[str, ...]
+    subject: str
     space: Space
     trials: tuple[Trial, ...] = ()
     removals: tuple[Removal, ...] = ()

@@ -6,23 +6,35 @@ import math
 from collections.abc import Iterator
 
 from pgdyno.model import numbers
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.hosts.kernel_file import display_name
-from pgdyno.model.tuning.space import Point
-from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
+from pgdyno.model.plans.plan import PER_APPLICATION
+from pgdyno.model.tuning.space import BUILD, Point
+from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
+from pgdyno.model.variants.variant import is_guc
 
 _ENDED = {
     TrialState.WON: "the best so far",
     TrialState.LOST: "slower than the best",
-    TrialState.CLOSE: "not told from the best",
+    TrialState.CLOSE: "no clear difference from the best",
+    TrialState.RUNNING: "interrupted",
 }
 _SHOWN_CHANGES = 4
+_PROVEN = {
+    Decision.BETTER: "faster",
+    Decision.WORSE: "slower",
+    Decision.EQUIVALENT: "as fast",
+    Decision.INCONCLUSIVE: "not decided",
+}
 
 
 def trial_line(trial: Trial) -> str:
     """Return one line about a trial that has ended."""
-    point = _point(trial.point, _SHOWN_CHANGES)
     if trial.gain is None:
         return f"trial {trial.number}: {trial.state.value}: {trial.reason}"
+    point = _point(trial.point, _SHOWN_CHANGES)
     rounds = f"{len(trial.rounds)} round{'s' * (len(trial.rounds) > 1)}"
     gain = numbers.change(math.exp(trial.gain))
     return f"trial {trial.number}: {gain} over the default, {_ENDED[trial.state]} ({rounds}): {point}"
@@ -31,34 +43,66 @@ def trial_line(trial: Trial) -> str:
 def removal_line(removal: Removal) -> str:
     """Return one line about an attempt to make the answer shorter."""
     names = ", ".join(map(display_name, removal.keys))
+    if removal.ratio is None:
+        return f"kept: a server does not run, or must not, without {names}"
     outcome = "left out" if removal.is_kept else "kept"
-    ratio = "" if removal.ratio is None else f": {numbers.change(removal.ratio[0])} without"
-    return f"{outcome}{ratio} {names}"
+    return f"{outcome}: {numbers.change(removal.ratio[0])} without {names}"
 
 
-def tuning_text(tuning: Tuning) -> str:
-    """Return the answer, with how it was found."""
-    return "".join(f"{line}\n" for line in _lines(tuning))
+def answer_text(tuning: Tuning) -> str:
+    """Return the answer, with how it was found; it is proven afterwards."""
+    return "".join(f"{line}\n" for line in _answer_lines(tuning))
 
 
-def _lines(tuning: Tuning) -> Iterator[str]:
+def proof_text(tuning: Tuning, proof: Experiment) -> str:
+    """Return a sentence on the proof of an answer, and the notes of its search."""
+    said = f"Measured afresh, against the default: {_found(proof)}."
+    return "".join(f"{line}\n" for line in (said, *tuning.notes))
+
+
+def _found(proof: Experiment) -> str:
+    found = [
+        f"{_PROVEN[one.decision]} on {one.workload}"
+        for one in proof.verdicts
+        if one.variant == TUNED and one.metric == THROUGHPUT
+    ]
+    return ", ".join(found) or "not measured"
+
+
+def _answer_lines(tuning: Tuning) -> Iterator[str]:
     tried = sum(bool(one.rounds) for one in tuning.trials)
-    yield ""
     yield f"Search {tuning.id}: {tried} of {tuning.space.points:,} configurations tried."
     winner = tuning.winner
     if winner is None:
         yield "None was faster than the configuration as found."
         return
-    count, left = len(winner.point), len(winner.point) - len(tuning.answer)
-    shorter = (
-        f"Without {left} of them it is as fast; the answer:"
-        if left
-        else "None could be shown in the time to be without effect; the answer:"
-    )
-    yield f"The winner, trial {winner.number}, had {count} changes. {shorter}"
-    for key, value in tuning.answer.items():
-        yield f"  {display_name(key)} = {value}"
-    yield from tuning.notes
+    removed = {key for one in tuning.removals if one.is_kept for key in one.keys}
+    if not tuning.answer:
+        yield "The fastest was as fast without any of its changes: nothing was found."
+        return
+    shorter = f"; {len(removed)} were left out, as it is as fast without them" if removed else ""
+    yield f"The fastest, trial {winner.number}, had {len(winner.point)} changes{shorter}. The answer:"
+    yield from _grouped(tuning)
+
+
+def _grouped(tuning: Tuning) -> Iterator[str]:
+    """Yield the answer by what is changed: settings first, then how the server is started and its machine."""
+    for title, keys in (
+        ("postgresql.conf", [key for key in tuning.answer if is_guc(key) and key != BUILD]),
+        ("programs: pgdyno switch --help says how a server moves to a build", [BUILD]),
+        ("machine and start", [key for key in tuning.answer if not is_guc(key)]),
+    ):
+        shown = [key for key in keys if key in tuning.answer]
+        if shown:
+            yield f"  # {title}"
+        for key in shown:
+            yield f"  {display_name(key)} = {tuning.answer[key]}{_remark(tuning, key)}"
+
+
+def _remark(tuning: Tuning, key: str) -> str:
+    if key in PER_APPLICATION:
+        return "  # suits this workload's statements, may harm others: set it for this application alone"
+    return "  # planned; a search is too short to judge it" if key in tuning.space.kept else ""
 
 
 def _point(point: Point, most: int) -> str:

@@ -80,7 +80,8 @@ def test_a_baseline_with_more_than_the_plan_takes_nothing_off_the_plans_pool() -
         assert int(one.files[POOL]) * 2 * MB >= MEMORY.size_of(one)
 
 
-def test_a_pool_grows_with_what_a_server_asks_for_and_never_shrinks() -> None:
+def test_a_pool_is_as_large_as_its_servers_shared_memory() -> None:
     assert with_pools_for(PLAN, 6300 * MB).settings[POOL] == "3150"
-    assert with_pools_for(PLAN, 100 * MB) == PLAN
+    assert with_pools_for(PLAN, 101 * MB).settings[POOL] == "51"
+    assert with_pools_for(PLAN, 0) == PLAN
     assert with_pools_for(DEFAULT, 6300 * MB) == DEFAULT
