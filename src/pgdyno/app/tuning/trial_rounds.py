@@ -80,7 +80,7 @@ class TrialRounds:
         return with_pools_for(made, self.arena.shared_memory_bytes(made))
 
     def settled(self, point: Point) -> Point:
-        """Return a point with what is kept, and with the pool that its server had."""
+        """Return a point with the kept values, and with the pool that its server had."""
         settings = self.variant(CANDIDATE, point).settings
         return {key: settings.get(key, value) for key, value in {**self.kept, **point}.items()}
 

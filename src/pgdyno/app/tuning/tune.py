@@ -240,7 +240,7 @@ def _disturbance(count: int) -> tuple[str, ...]:
 
 
 def _values(space: Space) -> tuple[dict[str, tuple[str, ...]], Point]:
-    """Return the values of a space by key, however they are ranked, and what is kept."""
+    """Return the values of a space by key, however they are ranked, and the kept ones."""
     return {one.key: one.values for one in space.dimensions}, space.kept
 
 

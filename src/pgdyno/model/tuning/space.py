@@ -44,7 +44,7 @@ class Space:
 
     @property
     def plan(self) -> Point:
-        """The plan's point, without what is kept."""
+        """The plan's point, without the kept values."""
         return {one.key: one.planned for one in self.dimensions if one.planned is not None}
 
     @property

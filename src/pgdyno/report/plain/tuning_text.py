@@ -86,7 +86,7 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
 
 
 def _grouped(tuning: Tuning) -> Iterator[str]:
-    """Yield the answer by what is changed: settings first, then how the server is started and its machine."""
+    """Yield the answer in groups: settings, programs, then the start of the server and its machine."""
     for title, keys in (
         ("postgresql.conf", [key for key in tuning.answer if is_guc(key) and key != BUILD]),
         ("programs: pgdyno switch --help says how a server moves to a build", [BUILD]),
