@@ -56,15 +56,16 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
     assert first.trials[0].rounds or first.trials[0].state is TrialState.FAILED
     kept = load_tuning(workspace().experiments(), first.id)
     assert kept == first
-    save_tuning(
-        workspace().experiments(), replace(kept, experiment=None)
-    )  # as if its proof had been interrupted
+    unproven = replace(kept, experiment=None)  # as if its proof had been interrupted
+    save_tuning(workspace().experiments(), unproven)
 
     again = replace(request, resume=first.id, most_trials=2, budget_s=12.0)
     second = tune(again, Lines(), heard)
     assert second.tuning.id == first.id
     assert second.tuning.trials[:1] == first.trials
-    assert [one.number for one in second.tuning.trials] == [1, 2]
+    numbers = [one.number for one in second.tuning.trials]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert sum(one.state is not TrialState.REFUSED for one in second.tuning.trials) == 2
     assert heard.answers[-1] == second.tuning.answer
     winner = (second.tuning.winner or second.tuning.trials[0]).point
     assert second.tuning.answer.keys() <= {*winner, *second.tuning.space.kept}

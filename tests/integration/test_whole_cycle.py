@@ -28,6 +28,6 @@ def test_a_block_of_a_whole_cycle_has_a_checkpoint_of_every_arm(home: Path) -> N
     (block,) = found.blocks
     assert [arm.variant for arm in block.arms] == ["default", "same"]
     for arm in block.arms:
-        assert arm.running_s == pytest.approx(TIMEOUT_S, rel=0.2)  # two arms share the block
+        assert TIMEOUT_S / 2 < arm.running_s < 2 * TIMEOUT_S  # two arms share the block; the machine is busy
         assert arm.values["checkpoints"] >= 1
     assert "no checkpoint" not in (block.void or "")

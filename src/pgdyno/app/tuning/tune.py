@@ -39,7 +39,7 @@ from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
-from pgdyno.model.tuning.space import BUILD, Point, Space
+from pgdyno.model.tuning.space import BUILD, Point
 from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.additive import least_first
@@ -103,6 +103,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
             hint="search more of them: --layers all",
         )
     tuning = _begun(request, searched) if earlier is None else _again(earlier, request, searched)
+    searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
     save_tuning(_directory(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as rounds:
@@ -211,16 +212,15 @@ def _unfinished(tuning: Tuning) -> Tuning:
 
 
 def _again(earlier: Tuning, request: TuneRequest, searched: Searched) -> Tuning:
-    """Return the search to go on with. Raises: UsageError if the space of now is another one."""
-    now = _begun(request, searched)
-    if (_values(earlier.space), earlier.subject) != (_values(now.space), now.subject):
+    """Return the search to go on with, in its own space. Raises: UsageError if it is of another subject."""
+    now = _subject(request)
+    if earlier.subject != now:
         raise UsageError(
             f'"{earlier.id}" was another search',
-            detail="its server, its workloads or their size were others, or its plan had other values: "
-            f"it was {earlier.subject}, and this is {now.subject}",
+            detail=f"it was of {earlier.subject}; this is of {now}",
             hint="begin a new one, without --resume",
         )
-    return replace(earlier, notes=now.notes)
+    return replace(earlier, notes=searched.notes)
 
 
 def _subject(request: TuneRequest) -> str:
@@ -237,11 +237,6 @@ def _disturbance(count: int) -> tuple[str, ...]:
         return ()
     rounds = "1 round" if count == 1 else f"{count} rounds"
     return (f"taken as they are, though an experiment would not count them: {rounds} of the search",)
-
-
-def _values(space: Space) -> tuple[dict[str, tuple[str, ...]], Point]:
-    """Return the values of a space by key, however they are ranked, and the kept ones."""
-    return {one.key: one.values for one in space.dimensions}, space.kept
 
 
 @contextmanager
