@@ -112,7 +112,9 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
         proof = _proof(request, searched, tuning, rounds.variant)
         tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
         save_tuning(_directory(), tuning)
-    if not tuning.answer:
+    if tuning.answer:
+        listener.answered(tuning)  # before its proof, which can be interrupted
+    else:
         return Tuned(tuning, searched.plan, None)
     left_s = max(0.0, request.budget_s - (time.monotonic() - began))
     context = Context(document_of(subject.host), document_of(subject.server))
