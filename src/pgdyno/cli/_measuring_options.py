@@ -50,6 +50,13 @@ workload_option = click.option(
     help="A workload, or the file of a captured one; repeatable.",
 )
 
+scale_option = click.option(
+    "--scale",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Size of the data set [default: the workload's].",
+)
+
 emulated_option = click.option(
     "--emulated",
     is_flag=True,

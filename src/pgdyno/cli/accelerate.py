@@ -17,6 +17,7 @@ from pgdyno.cli._measuring_options import (
     embedded_option,
     pg_bin_option,
     phase_option,
+    scale_option,
     seed_option,
     workload_option,
 )
@@ -67,12 +68,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @pg_bin_option
 @click.option("--dsn", metavar="DSN", help="A running server on this host.")
 @workload_option
-@click.option(
-    "--scale",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Size of the data set [default: the workload's].",
-)
+@scale_option
 @click.option(
     "--budget",
     "budget_s",

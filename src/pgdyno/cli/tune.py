@@ -12,6 +12,7 @@ from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
     pg_bin_option,
+    scale_option,
     seed_option,
     workload_option,
 )
@@ -38,12 +39,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @embedded_option
 @pg_bin_option
 @workload_option
-@click.option(
-    "--scale",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Size of the data set [default: the workload's].",
-)
+@scale_option
 @click.option(
     "--budget",
     "budget_s",

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -21,12 +20,12 @@ from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.awake import AwakeKeeper
-from pgdyno.app.building.training import identity
 from pgdyno.app.local_machine import machine_claimed, online_cpus, workspace
 from pgdyno.app.measuring.evidence import document_of
-from pgdyno.app.measuring.experiment import Context, experiment_id
+from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
+from pgdyno.app.tuning.beginning import NAME, again, begun_search, unfinished
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
@@ -48,8 +47,6 @@ from pgdyno.search.samplers import load as load_samplers
 from pgdyno.search.searching import search
 from pgdyno.search.shortening import remaining, shorten
 from pgdyno.store.tunings import load_tuning, save_tuning
-
-_NAME = "tune"
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     """
     began = time.monotonic()
     conditions = request.conditions
-    earlier = None if request.resume is None else _unfinished(load_tuning(_directory(), request.resume))
+    earlier = None if request.resume is None else unfinished(load_tuning(_directory(), request.resume))
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
     planned = plan_for(subject, request.base, conditions, plan_request)
@@ -102,7 +99,10 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
             detail=f"in these layers nothing can differ between servers: {', '.join(plan_request.layers)}",
             hint="search more of them: --layers all",
         )
-    tuning = _begun(request, searched) if earlier is None else _again(earlier, request, searched)
+    if earlier is None:
+        tuning = begun_search(request, searched.space, searched.notes)
+    else:
+        tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
     save_tuning(_directory(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
@@ -188,51 +188,6 @@ def _directory() -> Path:
     return workspace().experiments()
 
 
-def _begun(request: TuneRequest, searched: Searched) -> Tuning:
-    """Return a new search."""
-    return Tuning(
-        id=experiment_id(datetime.now(UTC), _NAME),
-        sampler=request.sampler,
-        seed=request.conditions.design.seed,
-        workloads=tuple(request.conditions.workloads),
-        subject=_subject(request),
-        space=searched.space,
-        notes=searched.notes,
-    )
-
-
-def _unfinished(tuning: Tuning) -> Tuning:
-    """Return a search without a trial that was interrupted. Raises: UsageError if it has its proof."""
-    if tuning.experiment is not None:
-        raise UsageError(
-            f'the search "{tuning.id}" is finished',
-            detail=f"its proof is {tuning.experiment}",
-            hint=f"pgdyno report {tuning.experiment}, or begin a new one without --resume",
-        )
-    trials = tuple(one for one in tuning.trials if one.state is not TrialState.RUNNING)
-    return replace(tuning, trials=trials, notes=())
-
-
-def _again(earlier: Tuning, request: TuneRequest, searched: Searched) -> Tuning:
-    """Return the search to go on with, in its own space. Raises: UsageError if it is of another subject."""
-    now = _subject(request)
-    if earlier.subject != now:
-        raise UsageError(
-            f'"{earlier.id}" was another search',
-            detail=f"it was of {earlier.subject}; this is of {now}",
-            hint="begin a new one, without --resume",
-        )
-    return replace(earlier, notes=searched.notes)
-
-
-def _subject(request: TuneRequest) -> str:
-    """Return the server and the workloads with their data, as a search is known by."""
-    installation = request.conditions.installation
-    server = "" if installation is None else f"{installation.name} {installation.version}"
-    workloads = (f"{identity(one)} on {one.data_set.key}" for one in request.conditions.workloads.values())
-    return "; ".join((server, *workloads, str(request.base)))
-
-
 def _disturbance(count: int) -> tuple[str, ...]:
     """Say how many rounds were disturbed; nothing if none was."""
     if not count:
@@ -278,7 +233,7 @@ def _proof(
         points = {PLAN: plan, **points}
     variants = [request.base, *(variant_of(name, point) for name, point in points.items())]
     return Study(
-        name=_NAME,
+        name=NAME,
         question=f"Is PostgreSQL faster with the configuration that was searched ({tuning.id})?",
         variants=side_by_side(variants).variants,
         workloads=tuning.workloads,

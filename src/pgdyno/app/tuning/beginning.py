@@ -1,0 +1,60 @@
+"""Begin a search, or go on with one that was interrupted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pgdyno.app.building.training import identity
+from pgdyno.app.measuring.experiment import experiment_id
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.model.errors import UsageError
+from pgdyno.model.tuning.space import Space
+from pgdyno.model.tuning.tuning import TrialState, Tuning
+
+NAME = "tune"
+
+
+def begun_search(request: TuneRequest, space: Space, notes: tuple[str, ...]) -> Tuning:
+    """Return a new search."""
+    return Tuning(
+        id=experiment_id(datetime.now(UTC), NAME),
+        sampler=request.sampler,
+        seed=request.conditions.design.seed,
+        workloads=tuple(request.conditions.workloads),
+        subject=_subject(request),
+        space=space,
+        notes=notes,
+    )
+
+
+def unfinished(tuning: Tuning) -> Tuning:
+    """Return a search without a trial that was interrupted. Raises: UsageError if it has its proof."""
+    if tuning.experiment is not None:
+        raise UsageError(
+            f'the search "{tuning.id}" is finished',
+            detail=f"its proof is {tuning.experiment}",
+            hint=f"pgdyno report {tuning.experiment}, or begin a new one without --resume",
+        )
+    trials = tuple(one for one in tuning.trials if one.state is not TrialState.RUNNING)
+    return replace(tuning, trials=trials, notes=())
+
+
+def again(earlier: Tuning, request: TuneRequest, notes: tuple[str, ...]) -> Tuning:
+    """Return the search to go on with, in its own space. Raises: UsageError if it is of another subject."""
+    now = _subject(request)
+    if earlier.subject != now:
+        raise UsageError(
+            f'"{earlier.id}" was another search',
+            detail=f"it was of {earlier.subject}; this is of {now}",
+            hint="begin a new one, without --resume",
+        )
+    return replace(earlier, notes=notes)
+
+
+def _subject(request: TuneRequest) -> str:
+    """Return the server and the workloads with their data, as a search is known by."""
+    installation = request.conditions.installation
+    server = "" if installation is None else f"{installation.name} {installation.version}"
+    workloads = (f"{identity(one)} on {one.data_set.key}" for one in request.conditions.workloads.values())
+    return "; ".join((server, *workloads, str(request.base)))
