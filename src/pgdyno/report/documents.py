@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgdyno.experiments.verdicts.degree_settings import degree_settings
 from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.part_worths import attributions
 from pgdyno.experiments.verdicts.query_degrees import query_degrees
 from pgdyno.experiments.verdicts.scaling import scaling_curves
 from pgdyno.experiments.verdicts.steal_adjustment import adjustments
@@ -44,6 +45,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         ],
         "blocks": len(experiment.blocks),
         "notes": list(experiment.notes),
+        "attribution": to_document(attributions(experiment)),
         "is_complete": experiment.is_complete,
     }
 
