@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
-from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
 from pgdyno.model.plans.terms import PLAN, WITHOUT, without_per_application
 from pgdyno.model.variants.variant import Variant
@@ -47,7 +46,7 @@ def arms_of(
 
 def _arms(variants: Sequence[Variant], notes: tuple[str, ...] = ()) -> Arms:
     fitting = side_by_side(variants)
-    return Arms(fitting.variants, (*notes, *_note_on_alike(fitting.alike)))
+    return Arms(fitting.variants, (*notes, *fitting.notes))
 
 
 def _variant(base: Variant, name: str, plan: Plan) -> Variant:
@@ -93,12 +92,3 @@ def _fitting(wanted: Sequence[Variant], memory: Memory) -> tuple[tuple[Variant, 
 
 def _no_memory(wanted: Sequence[Variant], memory: Memory) -> str:
     return "" if memory.holds(wanted) else "three servers do not fit into memory beside each other"
-
-
-def _note_on_alike(alike: tuple[str, ...]) -> tuple[str, ...]:
-    if not alike:
-        return ()
-    names = ", ".join(map(display_name, alike))
-    return (
-        f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
-    )

@@ -19,7 +19,8 @@ from pgdyno.model.variants.refused_settings import why_refused
 _DURABLE = frozenset({*DURABILITY_LOCK, "synchronous_standby_names"})
 _ACCESS = ("authentication_timeout", "listen_addresses", "password_encryption", "ssl*")
 _WATCHING = ("log_*", "logging_collector", "track_*", "compute_query_id")
-_SPARE_CONNECTIONS = 10  # of ours that look, and of the load's that end when the next ones begin
+SPARE_CONNECTIONS = 10
+"""Besides the load's: of ours that look, and of the load's that end when the next ones begin."""
 _CONNECTIONS, _RESERVED = "max_connections", ("superuser_reserved_connections", "reserved_connections")
 
 
@@ -66,7 +67,7 @@ def left_out_notes(peer: str, left_out: Sequence[LeftOut]) -> Iterator[str]:
 def with_room_for(clients: int, server: Server, settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with max_connections raised to what the load needs; unchanged if that is enough."""
     reserved = sum(int(_value(server, settings, name)) for name in _RESERVED)
-    needed = clients + _SPARE_CONNECTIONS + reserved
+    needed = clients + SPARE_CONNECTIONS + reserved
     if int(_value(server, settings, _CONNECTIONS)) >= needed:
         return dict(settings)
     return {**settings, _CONNECTIONS: str(needed)}
