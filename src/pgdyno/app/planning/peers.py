@@ -7,9 +7,10 @@ here, and the CPUs and storage that there are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.app.local_machine import available_memory_bytes, may_change_host, workspace
+from pgdyno.app.local_machine import available_memory_bytes, may_change_host, open_store, workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.known_builds import known_builds
@@ -64,6 +65,7 @@ def peers_context(
 
     Raises: UsageError for more memory than there is, or a name that is taken; what planning raises.
     """
+    sizing = _as_recorded(sizing, conditions.resume)
     memory_bytes, available_bytes = _memory(baseline, sizing)
     clients = _clients(conditions)
     figures = Figures(memory_bytes=memory_bytes, connections=clients + SPARE_CONNECTIONS)
@@ -132,7 +134,7 @@ def _clients(conditions: Conditions) -> int:
 
 
 def _memory(baseline: Variant, sizing: Sizing) -> tuple[int, int]:
-    """Return the memory to make configurations for, and what is available.
+    """Return the memory to make configurations for, and the available memory.
 
     Raises: UsageError if that is less, or for a further configuration with a name that is taken;
     MemoryProofError if no server's share is enough.
@@ -195,6 +197,18 @@ def _notes_on_data(variants: Sequence[Variant], server: Server, conditions: Cond
 def _buffers_bytes(server: Server, settings: Mapping[str, str]) -> int:
     known = {name: value for name, value in settings.items() if name in server.settings}
     return EffectiveSettings(server, known).size_bytes("shared_buffers")
+
+
+def _as_recorded(sizing: Sizing, resumed: str | None) -> Sizing:
+    """Return the sizing with the memory of the experiment that is resumed, if no other is stated.
+
+    The share of what is available would be another one by now.
+    """
+    if resumed is None or MEMORY.name in sizing.given:
+        return sizing
+    with closing(open_store()) as store:
+        recorded = store.load(resumed).options.get(MEMORY.name)
+    return sizing if recorded is None else replace(sizing, given={**sizing.given, MEMORY.name: (recorded,)})
 
 
 def _recorded(sizing: Sizing, memory_bytes: int) -> Sizing:

@@ -1,4 +1,4 @@
-"""A peer's configuration as a server beside others may be given it, and what is left out of it and why.
+"""A peer's configuration as a server beside others may be given it, and the reasons for the rest.
 
 All servers of a comparison are equally durable, equally reachable, and watch themselves alike: what a peer
 sets about that is taken out. So is what this server would not start with. Pure.
@@ -50,7 +50,7 @@ def accepted_by(server: Server, settings: Mapping[str, str]) -> PeerSettings:
 
 
 def comparable(server: Server, settings: Mapping[str, str]) -> PeerSettings:
-    """Drop what all servers of a comparison have alike, and what this server would reject."""
+    """Drop the settings that all servers of a comparison have alike, and those that this one would reject."""
     alike = _without(settings, {name: _why_alike(name, value) for name, value in settings.items()})
     accepted = accepted_by(server, alike.settings)
     return PeerSettings(accepted.settings, (*alike.left_out, *accepted.left_out))
@@ -65,7 +65,7 @@ def left_out_notes(peer: str, left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 
 def with_room_for(clients: int, server: Server, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with max_connections raised to what the load needs; unchanged if that is enough."""
+    """Return the settings with max_connections raised to the load's needs; unchanged if it is enough."""
     reserved = sum(int(_value(server, settings, name)) for name in _RESERVED)
     needed = clients + SPARE_CONNECTIONS + reserved
     if int(_value(server, settings, _CONNECTIONS)) >= needed:

@@ -14,14 +14,14 @@ from pgdyno.model.servers.server import Server
 
 @dataclass(frozen=True)
 class ConfiguredPeers:
-    """Settings by the peers' names. ``notes`` say where they are from, and what was left out or raised."""
+    """Settings by the peers' names, with notes on their origin and on values left out or raised."""
 
     settings: Mapping[str, Mapping[str, str]]
     notes: tuple[str, ...]
 
 
 def configured_peers(server: Server, facts: PeerFacts, clients: int) -> ConfiguredPeers:
-    """Return what every peer sets for these facts, with room for so many clients."""
+    """Return every peer's settings for these facts, with room for that number of clients."""
     found: dict[str, Mapping[str, str]] = {}
     notes: list[str] = []
     for name, peer in load().items():

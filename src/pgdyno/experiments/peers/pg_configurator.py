@@ -28,7 +28,7 @@ _LOCK_BYTES, _PREDICATE_LOCK_BYTES = 270, 64
 
 @dataclass(frozen=True)
 class _Budget:
-    """What one server may use. ``memory_bytes``: without a tenth, and 256 MB, for the system."""
+    """The resources of one server. ``memory_bytes``: without a tenth, and 256 MB, for the system."""
 
     memory_bytes: float
     cpus: int

@@ -42,7 +42,7 @@ def settings(facts: PeerFacts) -> dict[str, str]:
 
 
 def _asynchronous(facts: PeerFacts) -> dict[str, str]:
-    """Return what it sets about asynchronous I/O: workers for 30 % of the CPUs, 40 % with a hard disk."""
+    """Return the settings of asynchronous I/O: workers for 30 % of the CPUs, 40 % with a hard disk."""
     share = 0.4 if facts.storage == "hdd" else 0.3
     return {
         "io_method": "worker",

@@ -34,7 +34,7 @@ class SideBySide:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence on what all of them were given alike; none if there is no such thing."""
+        """A sentence on the values that all of them were given alike; none if there are no such values."""
         if not self.alike:
             return ()
         names = ", ".join(map(display_name, self.alike))
