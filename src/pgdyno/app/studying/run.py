@@ -125,6 +125,8 @@ def run_bundled(
     baseline = Variant("default", preset)
     if bundled.needs_peers:
         context = peers_context(baseline, conditions, size, progress)
+        if context.servers:  # other builds are what the whole stack is about
+            conditions = replace(conditions, accepts_builds=True)
     elif bundled.needs_plan:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
         request = PlanRequest(layers=bundled.layers, may_change_host=may_change_host())
