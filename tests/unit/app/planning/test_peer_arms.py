@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
+import pytest
 from tests.fix_settings import GB, MB, server_of
+from tests.golden.synthetic_peers import experiment
 from tests.unit.app.planning.test_layers_of_a_plan import line
 
-from pgdyno.app.planning.peers import memory_for_each, own_arms
+from pgdyno.app.local_machine import open_store
+from pgdyno.app.planning.peers import _as_recorded, memory_for_each, own_arms
 from pgdyno.experiments.peers import load
 from pgdyno.experiments.peers._contract import PeerFacts
 from pgdyno.experiments.peers.configured import configured_peers
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Layer, Plan
 from pgdyno.model.variants.variant import Variant
+from pgdyno.studies._contract import Sizing
+from pgdyno.studies.peers import MEMORY
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 WORK_MEM = line(Layer.APPLICATION, SETTING, "work_mem", "8MB")
@@ -69,3 +76,14 @@ def test_a_peer_without_an_answer_is_named_with_its_reason() -> None:
     assert note.startswith(
         "pg-configurator (pg-configurator, OLTP without replicas) is not compared: it refuses"
     )
+
+
+@pytest.mark.usefixtures("own_home")
+def test_what_is_resumed_is_made_for_the_memory_that_it_records_unless_another_is_stated() -> None:
+    with closing(open_store()) as store:
+        store.save(experiment())
+    resumed = _as_recorded(Sizing(), experiment().id)
+    assert resumed.of(MEMORY) == 3328 * MB
+    stated = Sizing(given={"memory": ("2GB",)})
+    assert _as_recorded(stated, experiment().id) == stated
+    assert _as_recorded(Sizing(), None) == Sizing()
