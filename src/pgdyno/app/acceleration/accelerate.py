@@ -26,6 +26,7 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
+from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
 from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile, outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
@@ -141,9 +142,3 @@ def _memory(server: Server, conditions: Conditions) -> Memory:
         size_of=lambda variant: shared_memory_bytes(settings(variant)),
         buffers_of=lambda variant: settings(variant).size_bytes("shared_buffers"),
     )
-
-
-def without_idling(plan: Plan) -> Plan:
-    """Return the plan without how CPUs idle, where the measurement decides that for all servers."""
-    idling = idling_files(plan.values)
-    return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in idling))

@@ -80,7 +80,7 @@ def _note_on_others(parts: Sequence[PlanPart]) -> tuple[str, ...]:
 
 def _arms(variants: Sequence[Variant], notes: tuple[str, ...] = ()) -> Arms:
     fitting = side_by_side(variants)
-    return Arms(fitting.variants, (*notes, *_note_on_alike(fitting.alike)))
+    return Arms(fitting.variants, (*notes, *fitting.notes))
 
 
 def _variant(base: Variant, name: str, plan: Plan) -> Variant:
@@ -120,12 +120,3 @@ def note_on_buffers(whole: Variant, had: Variant, servers: int, memory: Memory) 
 
 def _no_memory(wanted: Sequence[Variant], memory: Memory) -> str:
     return "" if memory.holds(wanted) else "three servers do not fit into memory beside each other"
-
-
-def _note_on_alike(alike: tuple[str, ...]) -> tuple[str, ...]:
-    if not alike:
-        return ()
-    names = ", ".join(map(display_name, alike))
-    return (
-        f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
-    )

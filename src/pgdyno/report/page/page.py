@@ -39,6 +39,7 @@ from pgdyno.report.page.repeat import is_attached_as_found, repeat_command
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.plain.attribution_text import how_to_add
 from pgdyno.report.plain.parts import parts_table
+from pgdyno.report.plain.peers_text import FASTEST_LOOKS_FASTER, peer_tables
 from pgdyno.report.steps.steps import StepView, overview, step_views
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import metrics_of
@@ -109,6 +110,8 @@ def render_page(experiment: Experiment, *, is_imported: bool = False) -> str:
         likenesses=_likenesses(experiment),
         attribution=attribution_figure(experiment),
         how_to_add=how_to_add(attributions(experiment)),
+        peers=peer_tables(experiment),
+        fastest_looks_faster=FASTEST_LOOKS_FASTER,
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),
