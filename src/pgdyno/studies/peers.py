@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
@@ -74,7 +73,7 @@ def study(context: StudyContext) -> Study:
         question="Is PostgreSQL faster with pgdyno's plan than with what other tools and services set?",
         variants=(baseline, *others),
         workloads=context.workloads,
-        design=for_arms(1 + len(others), context.design),
+        design=context.design,
         notes=context.notes,
     )
 
@@ -85,6 +84,6 @@ STUDY = BundledStudy(
     needs_peers=True,
     layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
     measures=("sysbench-read-only", "sysbench-read-write"),
-    design=Design(rounds=_ROUNDS),
+    design=Design(rounds=_ROUNDS, blocks_per_round=1),  # a square of so many turns is long enough
     options=(MEMORY, VARIANT),
 )
