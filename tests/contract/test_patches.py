@@ -10,6 +10,12 @@ import pytest
 from pgdyno.toolchain.patching.catalogue import PATCHES, Patch, known_patches
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/build.md"
+RESULTS = Path(__file__).parents[2] / "docs/results/README.md"
+MEASURED = re.compile(
+    r"alone (not measured|not distinguishable \([^()]+\)|better[^;]+|worse[^;]+); "
+    r"with (?P<others>[a-z, -]+): .+; \d+ clients, [^;]+; docs/results/README.md, \"Patches\""
+)
+FIGURE = re.compile(r"[+−][\d.]+ % \([^()]+\)")
 LONGEST = 150  # lines of a diff: small enough to be read at once
 patches = pytest.mark.parametrize("patch", known_patches(), ids=lambda patch: f"{patch.major}-{patch.name}")
 
@@ -28,6 +34,20 @@ def test_a_patch_was_made_for_a_release_of_its_major_version(patch: Patch) -> No
     assert re.fullmatch(rf"{patch.major}\.\d+", patch.release)
     for text in (patch.title, patch.idea, patch.verdict):
         assert text.strip() == text != ""
+
+
+@patches
+def test_a_verdict_names_its_company_its_figures_and_its_machine(patch: Patch) -> None:
+    if patch.verdict.startswith("not measured yet"):
+        return
+    found = MEASURED.fullmatch(patch.verdict)
+    assert found is not None, patch.verdict
+    others = found["others"].split(", ")
+    assert set(others) < {one.name for one in known_patches() if one.major == patch.major} - {patch.name}
+    figures = FIGURE.findall(patch.verdict)
+    assert figures
+    results = RESULTS.read_text()
+    assert [figure for figure in figures if figure not in results] == []
 
 
 @patches

@@ -18,3 +18,13 @@ def test_a_plan_that_does_not_fit_memory_is_refused_as_unsafe() -> None:
     )
     assert "the limit was read from --ram" in refused.stderr
     assert "HINT:" in refused.stderr
+
+
+def test_a_lever_that_is_named_is_planned_alone_whatever_its_layer() -> None:
+    found = pgdyno("advise", "--embedded", "--lever", "cache_allocation", "--lever", "random_page_cost")
+    assert found.returncode == 0, found.stderr
+    assert "cache_allocation" in found.stdout
+    assert "shared_buffers:" not in found.stdout.partition("Memory at worst")[0]
+    refused = pgdyno("advise", "--embedded", "--lever", "cache_alocation")
+    assert refused.returncode == 2
+    assert 'no lever "cache_alocation"' in refused.stderr

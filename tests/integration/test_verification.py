@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
+from tests.fix_huge_pages import needs_huge_pages
 
 from pgdyno.app.building.verifying.crashes import survive_crashes
+from pgdyno.app.building.verifying.machine_code import least_moved_bytes
 from pgdyno.app.building.verifying.same_answers import ask_all, require_equal
 from pgdyno.app.building.verifying.same_data import require_same_data
 from pgdyno.model.errors import InstallationError
@@ -17,6 +21,7 @@ from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.workspace import Workspace
+from pgdyno.toolchain.optimise.huge_text import SOURCE
 
 pytestmark = pytest.mark.server
 
@@ -58,6 +63,22 @@ def test_a_build_gives_the_same_answers_as_itself(
             )
     assert require_equal(first, second) > 60_000
     assert any("0.0" in line for line in first[next(iter(first))])
+
+
+@needs_huge_pages
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)")
+def test_machine_code_counts_if_every_process_has_it_on_huge_pages_and_again_after_a_restart(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    library = sockets / "huge_text.so"
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", str(SOURCE), "-o", str(library)], check=True)
+    library.chmod(0o755)
+    with server_of(installation, data, sockets, {"fsync": "off"}) as server:
+        assert least_moved_bytes(server) == 0
+        server.environment = {"LD_PRELOAD": str(library)}
+        assert least_moved_bytes(server) >= 2 << 20
+        server.environment = {}
+        assert least_moved_bytes(server) == 0
 
 
 def test_an_answer_that_differs_in_its_last_bit_is_seen(

@@ -118,6 +118,25 @@ def parse_layers(text: str) -> tuple[Layer, ...]:
     return tuple(known[name] for name in names)
 
 
+def lever_option(command: Decorated) -> Decorated:
+    """Add the option that names single levers."""
+    return click.option(
+        "--lever",
+        "levers",
+        multiple=True,
+        metavar="NAME",
+        help="Plan this lever alone, whatever its layer; can be given several times.",
+    )(command)
+
+
+def require_known_levers(names: tuple[str, ...]) -> None:
+    """Raise UsageError for a lever that there is not."""
+    from pgdyno.app.inspection.lever_findings import choose_levers
+
+    for name in names:
+        choose_levers(name, None)
+
+
 def require_one_server(dsn: str | None, pgdata: Path | None, *, is_embedded: bool) -> None:
     """Raise UsageError if more than one server is named."""
     named = [

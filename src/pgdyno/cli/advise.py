@@ -14,7 +14,9 @@ from pgdyno.cli._server_options import (
     figures_options,
     inspect_named_server,
     layers_option,
+    lever_option,
     parse_layers,
+    require_known_levers,
     require_one_server,
     server_options,
 )
@@ -32,11 +34,13 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "  pgdyno advise --dsn service=production\n"
     "  pgdyno advise --dsn service=production --ram 64GB --cpus 16 --storage nvme --format sql\n"
     "  pgdyno advise --embedded --format conf > pgdyno.conf\n"
-    "  pgdyno advise --dsn service=production --layers all --format ansible > pgdyno.yml",
+    "  pgdyno advise --dsn service=production --layers all --format ansible > pgdyno.yml\n"
+    "  pgdyno advise --dsn service=production --lever cache_allocation",
 )
 @server_options
 @figures_options
 @layers_option
+@lever_option
 @click.option(
     "--format",
     "format_name",
@@ -52,6 +56,7 @@ def command(
     pgdata: Path | None,
     embedded: bool,
     layers: str,
+    levers: tuple[str, ...],
     format_name: str,
     is_json: bool,
     **figures: Any,
@@ -66,11 +71,12 @@ def command(
     from pgdyno.levers.engine.planner import PlanRequest
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
+    require_known_levers(levers)
     stated = StatedFigures(**figures).parsed()
     found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     inspected = _require_server(found)
     host = None if isinstance(found.host, Unknown) else found.host
-    plan = PlanRequest(stated, parse_layers(layers), probe=probe_of(inspected))
+    plan = PlanRequest(stated, parse_layers(layers), levers, probe=probe_of(inspected))
     width = shutil.get_terminal_size((100, 40)).columns
     request = AdviseRequest(plan, "json" if is_json else format_name, width)
     print_file(advise(host, inspected.server, request).text)

@@ -8,7 +8,14 @@ from typing import Any
 import click
 
 from pgdyno.cli._changing import changing_options
-from pgdyno.cli._server_options import StatedFigures, figures_options, layers_option, parse_layers
+from pgdyno.cli._server_options import (
+    StatedFigures,
+    figures_options,
+    layers_option,
+    lever_option,
+    parse_layers,
+    require_known_levers,
+)
 from pgdyno.cli.output import echo, json_option, print_json
 
 
@@ -24,6 +31,7 @@ from pgdyno.cli.output import echo, json_option, print_json
 @changing_options
 @figures_options
 @layers_option
+@lever_option
 @click.option(
     "--persist",
     "is_persisted",
@@ -39,6 +47,7 @@ def command(
     restart_command: str | None,
     is_standby_order_kept: bool,
     layers: str,
+    levers: tuple[str, ...],
     is_persisted: bool,
     is_json: bool,
     **figures: Any,
@@ -59,6 +68,7 @@ def command(
     from pgdyno.model.document import to_document
     from pgdyno.report.plain.journal_text import apply_text
 
+    require_known_levers(levers)
     request = apply_request(
         ApplyAdvice(
             dsn,
@@ -67,6 +77,7 @@ def command(
             is_standby_order_kept,
             parse_layers(layers),
             is_persisted,
+            levers,
         )
     )
     if not is_dry_run:

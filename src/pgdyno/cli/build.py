@@ -159,6 +159,19 @@ def list_(*, is_json: bool) -> None:
         echo("nothing was built yet: pgdyno build --source debian:18")
 
 
+@command.command(name="patches")
+@json_option
+def patches(*, is_json: bool) -> None:
+    """List the patches that --patch applies, with their measured verdicts."""
+    from pgdyno.toolchain.patching.catalogue import known_patches
+
+    if is_json:
+        print_json({"patches": [one.described for one in known_patches()]})
+        return
+    for one in known_patches():
+        echo(f"{one.name}  (PostgreSQL {one.major})\n  {one.title}\n  {one.verdict}")
+
+
 @command.command(name="diff")
 @click.argument("first")
 @click.argument("second")

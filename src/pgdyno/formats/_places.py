@@ -12,6 +12,7 @@ from enum import Enum
 
 from pgdyno.formats._contract import counted, host_lines, setting_lines
 from pgdyno.formats._expressible import kernel_path, plain
+from pgdyno.model.hosts.cache_allocation import RESCTRL
 from pgdyno.model.hosts.kernel_file import COUPLED, SYSCTL_ROOT, display_name
 from pgdyno.model.hosts.msr import register_of
 from pgdyno.model.plans.plan import Change, Plan, PlanLine
@@ -29,6 +30,7 @@ class Place(Enum):
     UDEV = "a udev rule (--format udev)"
     TMPFILES = "tmpfiles.d"
     INTERRUPTS = "a script at start, which finds the number that the interrupt then has"
+    CACHES = "a script that runs whenever the server has been started"
     REGISTERS = "a script at start (wrmsr is in msr-tools)"
 
 
@@ -49,6 +51,8 @@ def place_of(path: str) -> Place:
         return Place.UDEV
     if register_of(path) is not None:
         return Place.REGISTERS
+    if path.startswith(RESCTRL):
+        return Place.CACHES
     return Place.TMPFILES if path.startswith("/sys/") else Place.INTERRUPTS
 
 

@@ -52,7 +52,10 @@ def _module_names() -> list[str]:
 def _in_order(levers: Mapping[str, LeverModule]) -> list[str]:
     """Sort by dependency; layers from the outermost inwards and names decide where that leaves a choice."""
     layers = list(Layer)
-    graph = TopologicalSorter({name: set(module.LEVER.order_after) for name, module in levers.items()})
+    early = {name for name, module in levers.items() if not module.LEVER.is_named_only}
+    graph = TopologicalSorter(
+        {name: set(one.LEVER.order_after) if name in early else early for name, one in levers.items()}
+    )
     graph.prepare()
     ordered: list[str] = []
     while graph.is_active():

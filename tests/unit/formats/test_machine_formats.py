@@ -12,7 +12,8 @@ from tests.fix_plan import kernel_file, plan_of, rich_plan, rich_server, setting
 from tests.fix_settings import server_of
 
 from pgdyno.formats import sysctl, systemd, tuned, udev
-from pgdyno.model.plans.plan import HUGE_PAGES, Plan, Skipped
+from pgdyno.model.hosts.cache_allocation import OF_GROUP
+from pgdyno.model.plans.plan import CACHE_GROUP, HUGE_PAGES, Plan, Skipped
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 SCHEDULER = "/sys/block/sda/queue/scheduler"
@@ -218,3 +219,11 @@ def test_all_that_a_unit_cannot_hold_is_named_with_its_place() -> None:
     assert "# vm.swappiness: 60 → 10, in sysctl.d (--format sysctl)\n" in text
     assert f"# {SCHEDULER}: mq-deadline → none, in a udev rule (--format udev)\n" in text
     assert "w /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages - - - - 8" in text
+
+
+def test_a_division_of_caches_belongs_in_no_file_that_is_read_at_start() -> None:
+    """The server's processes are moved, and are there only when it has been started."""
+    line = kernel_file(OF_GROUP, "no group", "L3:0=f for /srv/pg", CACHE_GROUP)
+    text = tuned.render(plan_of(line), server_of(18))
+    assert "/sys/fs/resctrl/pgdyno/schemata: no group → L3:0=f for /srv/pg, in a script that runs" in text
+    assert set(ini(text)) == {"main"}

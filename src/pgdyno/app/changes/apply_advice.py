@@ -26,6 +26,7 @@ class ApplyAdvice:
     is_standby_order_kept: bool = False
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
     is_persisted: bool = False
+    levers: tuple[str, ...] = ()  # these alone; empty: all of the layers
 
 
 def apply_request(advice: ApplyAdvice) -> ApplyRequest:
@@ -53,6 +54,7 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
         PlanRequest(
             advice.figures,
             advice.layers,
+            advice.levers,
             probe=probe_of(found.inspected),
             may_change_host=may_change_host(),
         ),

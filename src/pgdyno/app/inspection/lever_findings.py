@@ -53,7 +53,7 @@ def describe_levers(
     host = None if isinstance(found.host, Unknown) else found.host
     request = PlanRequest(figures, tuple(Layer), probe=probe_of(found.inspected))
     ctx = context_of(host, found.inspected.server, request)
-    lines, skipped, _ = run_levers(levers.load(), ctx, request.layers)
+    lines, skipped, _ = run_levers(levers.load(), ctx, request)
     return tuple(_entry(module, _finding(module, ctx, lines, skipped)) for module in chosen)
 
 

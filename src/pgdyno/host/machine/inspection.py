@@ -8,6 +8,7 @@ from pathlib import Path
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree, first_known, parsed
 from pgdyno.host.machine.block_devices import inspect_block_devices
+from pgdyno.host.machine.cache_allocation import inspect_cache_allocation
 from pgdyno.host.machine.cpu import inspect_cpu, online_cpus
 from pgdyno.host.machine.kernel import hostname, inspect_kernel
 from pgdyno.host.machine.limits import Capacity, inspect_limits
@@ -56,6 +57,7 @@ def inspect_tree(
         mounts=inspect_mounts(tree, process, _data_directory(tree, pid, data_directory)),
         nics=inspect_nics(tree),
         owners=find_owners(tree),
+        cache_allocation=inspect_cache_allocation(tree),
         kernel_files=read_kernel_files(tree, kernel_files),
     )
 

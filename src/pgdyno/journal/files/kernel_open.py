@@ -20,11 +20,12 @@ from types import MappingProxyType
 
 from pgdyno.journal.files.kernel_path import file_system_of, hold_beneath
 from pgdyno.model.errors import RefusedError
+from pgdyno.model.hosts.cache_allocation import RESCTRL
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.hosts.msr import Register
 
-_PROCFS, _SYSFS, _DEBUGFS = 0x9FA0, 0x62656572, 0x64626720  # include/uapi/linux/magic.h
-_DEBUGS = "/sys/kernel/debug/"
+_PROCFS, _SYSFS, _DEBUGFS, _RESCTRLS = 0x9FA0, 0x62656572, 0x64626720, 0x7655821  # include/uapi/linux/magic.h
+_OTHERS = MappingProxyType({"/proc/": _PROCFS, "/sys/kernel/debug/": _DEBUGFS, f"{RESCTRL}/": _RESCTRLS})
 _MSR_MAJOR = 202  # Documentation/admin-guide/devices.txt
 _LED_AWAY = {
     errno.EXDEV: "a link on its path leads elsewhere",
@@ -93,9 +94,7 @@ class KernelTree:
 
 
 def _file_system_for(path: str) -> int:
-    if path.startswith("/proc/"):
-        return _PROCFS
-    return _DEBUGFS if path.startswith(_DEBUGS) else _SYSFS
+    return next((number for top, number in _OTHERS.items() if path.startswith(top)), _SYSFS)
 
 
 def _reopen(held: int, flags: int) -> int:

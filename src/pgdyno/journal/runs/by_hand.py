@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from pgdyno.journal.configuration.statements import restore_statement, set_statement, text_of
+from pgdyno.journal.runs.caches_by_hand import dividing_statement, restoring_division
 from pgdyno.journal.writers.account import FILES_BELOW
 from pgdyno.journal.writers.kernel_file import COUNTERPART, set_anew
 from pgdyno.model.errors import PgdynoError, StillChangedError
@@ -16,12 +17,14 @@ from pgdyno.model.plans.journal import Outcome, Receipt
 from pgdyno.model.plans.persisted_file import shown
 from pgdyno.model.plans.plan import (
     ACCOUNT,
+    CACHE_KINDS,
     HOST_KINDS,
     PERSISTED_FILE,
     PG_CTL_OPTIONS,
     PROGRAM_KINDS,
     Change,
 )
+from pgdyno.model.ports import Found
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.pg_ctl_conf import NAME
 
@@ -37,6 +40,8 @@ def making_statement(change: Change) -> str:
         return _replacing(change.key, change.value)
     if change.kind == ACCOUNT:
         return shlex.join(own_account.MAKING)
+    if change.kind in CACHE_KINDS:
+        return dividing_statement(change.key, change.value)
     if change.kind in HOST_KINDS:
         return _writing(change.key, change.value)
     return text_of(set_statement(change.key, change.value))
@@ -58,9 +63,15 @@ def _restoring_statement(receipt: Receipt) -> str:
     if receipt.change.kind == ACCOUNT:
         below = shlex.quote(found.state[FILES_BELOW])
         return f"find {below} -user {own_account.NAME} -delete; {shlex.join(own_account.REMOVING)}"
+    if receipt.change.kind in CACHE_KINDS:
+        return restoring_division(receipt.key, found.value)
+    return _restoring_files(receipt.key, found)
+
+
+def _restoring_files(key: str, found: Found) -> str:
     if found.value == "0" and COUNTERPART in found.state:
-        return _writing(COUPLED[receipt.key], found.state[COUNTERPART])
-    files = {receipt.key: found.value or "", **set_anew(found)}
+        return _writing(COUPLED[key], found.state[COUNTERPART])
+    files = {key: found.value or "", **set_anew(found)}
     return "; ".join(_writing(path, value) for path, value in files.items())
 
 

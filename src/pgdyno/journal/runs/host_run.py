@@ -14,12 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pgdyno.journal.files.resctrl import Resctrl
 from pgdyno.journal.ledger.log import Journal
 from pgdyno.journal.runs.changes import make_changes, read_back
 from pgdyno.journal.runs.undo import Undone
 from pgdyno.journal.session.access import Steps, no_steps
 from pgdyno.journal.session.target import is_this_machine, this_machine
 from pgdyno.journal.writers.account import AccountWriter
+from pgdyno.journal.writers.cache_group import CacheGroupWriter
+from pgdyno.journal.writers.cache_mount import CacheMountWriter
 from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.journal.writers.msr import MsrWriter
@@ -59,6 +62,8 @@ def host_writers(root: Path = _THIS_HOST) -> dict[str, HostWriter]:
         KernelFileWriter(root),
         HugePagePoolWriter(root),
         MsrWriter(root),
+        CacheMountWriter(root, resctrl=Resctrl(root)),
+        CacheGroupWriter(root, resctrl=Resctrl(root)),
         PersistedFileWriter(root),
         AccountWriter(),
     )

@@ -59,8 +59,9 @@ class Lever:
     ``switch_s`` is how long the kernel takes to change over.
     ``touches_wakeups``: what it is worth depends on how CPUs idle, so that it is measured as booted as well.
     ``process`` are keys of how a server's program is started: it may plan them for scratch servers.
-    ``chooses_server``: it may plan another build of PostgreSQL. ``without_files`` says what it means that the
-    kernel shows none of them, where that is known.
+    ``chooses_server``: it may plan another build of PostgreSQL. ``divides_caches``: it may divide the
+    processor's. ``is_named_only``: it is planned only for those who name it, and last. ``without_files`` says
+    what it means that the kernel shows none of them, where that is known.
     ``tried`` are values of its settings that a search tries besides the planned one: texts as they are,
     numbers as multiples of the planned value, or else of the one found. ``shows_late``: blocks of seconds do
     not show its effect, but checkpoint cycles or vacuums do, so that a search keeps what is planned.
@@ -83,6 +84,8 @@ class Lever:
     switch_s: float = 0.0
     touches_wakeups: bool = False
     chooses_server: bool = False
+    divides_caches: bool = False
+    is_named_only: bool = False
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tried: Mapping[str, Sequence[str | float]] = field(default_factory=lambda: MappingProxyType({}))
     shows_late: bool = False

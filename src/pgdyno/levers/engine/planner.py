@@ -21,6 +21,7 @@ from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.host import Host
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import (
+    CACHE_KINDS,
     HOST_KINDS,
     HUGE_PAGES,
     PROCESS,
@@ -35,13 +36,19 @@ from pgdyno.model.servers.commit_grouping import CommitGrouping
 from pgdyno.model.servers.server import Server
 from pgdyno.model.servers.statements import WorkloadStatements
 
+_BY_NAME = "possible here, and planned only if it is named: --lever {}"
+
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """A request for a plan. ``statements`` and ``commits`` are of a scratch server; None: it is another."""
+    """A request for a plan. ``statements`` and ``commits`` are of a scratch server; None: it is another.
+
+    ``named`` are levers that are planned alone, whatever their layers; empty: all of ``layers``.
+    """
 
     figures: Figures = field(default_factory=Figures)
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
+    named: tuple[str, ...] = ()
     goal: Goal = Goal.OLTP
     probe: Probe | None = None
     may_change_host: bool = True
@@ -63,7 +70,7 @@ def make_plan(
     contradict the host; SettingError or DurabilityError only for a fault in a lever.
     """
     ctx = context_of(host, server, request)
-    lines, skipped, settings = run_levers(load() if levers is None else levers, ctx, request.layers)
+    lines, skipped, settings = run_levers(load() if levers is None else levers, ctx, request)
     check_durability(settings.planned, server)
     resources = with_pool_changed(ctx.resources, _added_huge_pages(lines))
     proof = memory_proof(settings, resources)
@@ -92,16 +99,16 @@ def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanC
 
 
 def run_levers(
-    levers: Mapping[str, LeverModule], ctx: PlanContext, layers: Collection[Layer]
+    levers: Mapping[str, LeverModule], ctx: PlanContext, request: PlanRequest
 ) -> tuple[tuple[PlanLine, ...], tuple[Skipped, ...], EffectiveSettings]:
-    """Ask the levers of these layers in order; return their lines, who did nothing, and the settings then.
+    """Ask the requested levers in order; return their lines, who did nothing, and the settings then.
 
     Raises: SettingError for a fault in a lever.
     """
     lines: list[PlanLine] = []
     skipped: list[Skipped] = []
     for module in levers.values():
-        if module.LEVER.layer not in layers:
+        if not _is_requested(module.LEVER, request):
             continue
         seen = replace(
             ctx,
@@ -112,9 +119,15 @@ def run_levers(
         outcome = plan_one(module, seen, already={line.change.lever for line in lines})
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
+        elif module.LEVER.is_named_only and module.LEVER.name not in request.named:
+            skipped.append(Skipped(module.LEVER.name, _BY_NAME.format(module.LEVER.name)))
         else:
             lines += outcome
     return tuple(lines), tuple(skipped), ctx.settings.plus(_settings(lines))
+
+
+def _is_requested(lever: Lever, request: PlanRequest) -> bool:
+    return lever.name in request.named if request.named else lever.layer in request.layers
 
 
 def _settings(lines: Sequence[PlanLine]) -> dict[str, str]:
@@ -164,7 +177,7 @@ def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str |
         return f"PostgreSQL {ctx.server.version} has no {' or '.join(lever.settings)}"
     if lever.watched and not any(map(ctx.files, lever.watched)):
         return f"not available: {why_absent(ctx, lever)}"
-    if lever.files and not ctx.may_change_host:
+    if (lever.files or lever.divides_caches) and not ctx.may_change_host:
         return "not available: only root may change the machine, and not in a container"
     if (owner := ctx.owner_of(lever.files)) is not None:
         return f"not available: {owner.warning}: {owner.instead}"
@@ -182,8 +195,7 @@ def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
             raise SettingError(f'"{key}" is not a property of a process that this lever may plan here')
         return
     if line.change.kind in HOST_KINDS:
-        if not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:
-            raise SettingError(f'"{key}" is not a file that this lever may touch')
+        _check_of_machine(line, lever, ctx)
         return
     if key in LOCKED_SETTINGS or key not in lever.settings:
         raise SettingError(f'"{key}" is not a setting this lever may touch')
@@ -193,3 +205,12 @@ def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
     if guc.is_read_only:
         raise SettingError(f'"{key}" is read-only on this server')
     guc.check(line.change.value)
+
+
+def _check_of_machine(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
+    key = line.change.key
+    if line.change.kind in CACHE_KINDS:
+        if not lever.divides_caches:
+            raise SettingError(f'"{key}" divides the caches, which this lever may not do')
+    elif not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:
+        raise SettingError(f'"{key}" is not a file that this lever may touch')

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.hosts.cache_allocation import CacheAllocation
 
 _NOT_INSPECTED: Fact[Any] = Fact(Unknown("not inspected"), "inspect_host")
 
@@ -153,5 +154,6 @@ class Host:
     mounts: Fact[tuple[Mount, ...]]
     nics: Fact[tuple[Nic, ...]]
     owners: Fact[tuple[Owner, ...]] = _NOT_INSPECTED  # who sets values of the kernel besides us
+    cache_allocation: Fact[CacheAllocation] = _NOT_INSPECTED  # how the processor's caches are divided
     kernel_files: Mapping[str, Fact[str]] = field(default_factory=dict)
     """First lines of the files in /proc and /sys that were asked for, by path."""

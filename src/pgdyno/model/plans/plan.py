@@ -44,7 +44,10 @@ PER_APPLICATION = frozenset({"plan_cache_mode"})
 SERVER, PROCESS = "server", "process"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE, ACCOUNT = "persisted_file", "account"
-HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, PERSISTED_FILE, ACCOUNT)
+CACHE_MOUNT, CACHE_GROUP = "cache_mount", "cache_group"
+CACHE_KINDS = (CACHE_MOUNT, CACHE_GROUP)
+"""Kinds of changes that divide the processor's caches, see ``model/hosts/cache_allocation.py``."""
+HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, *CACHE_KINDS, PERSISTED_FILE, ACCOUNT)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
 PG_CTL_OPTIONS, PROGRAM_LINK = "pg_ctl_options", "program_link"
 PROGRAM_KINDS = (PG_CTL_OPTIONS, PROGRAM_LINK)
@@ -64,7 +67,8 @@ class Change:
 
     ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
     setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
-    is the path; ``msr`` for a register of a CPU; ``persisted_file`` for a file
+    is the path; ``msr`` for a register of a CPU; ``cache_mount`` and ``cache_group`` divide the processor's
+    caches; ``persisted_file`` for a file
     that sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a
     plan; ``account`` for the user that ``setup --account`` makes, which is no lever's either. ``process`` is
     how a server's program is started, whose key is a variant's: measured, never applied.

@@ -2,6 +2,8 @@
 
 Each begins with lines ``Title:``, ``Idea:``, ``Release:`` and ``Verdict:``, then some paragraphs. Its diff
 begins at the first line with ``---``; a build's name depends on that alone: a verdict may be added later.
+A verdict is ``not measured yet``, or says how the patch did alone and with which others, with figures of
+docs/results: each difference with its interval in brackets, and on which machine.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ class Patch:
     verdict: str  # what measuring it has shown
     sha256: str
     changes: tuple[FileChange, ...]
+
+    @property
+    def described(self) -> dict[str, str | int]:
+        """All of it but the diff, as a document has it."""
+        names = ("name", "major", "title", "idea", "release", "verdict", "sha256")
+        return {name: getattr(self, name) for name in names}
 
 
 def known_patches() -> tuple[Patch, ...]:

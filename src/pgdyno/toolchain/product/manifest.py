@@ -107,7 +107,7 @@ class Verified:
     crashes: int  # under load, of either build, after which nothing was missing
     seconds: float
     huge_text_bytes: int | None = (
-        None  # machine code of a running server, on huge pages; None: not to be there
+        None  # the least machine code that any process of it has on huge pages; None: not to be there
     )
     is_emulated: bool = False  # by an emulator, on another machine than it is for
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.app.building.verifying.crashes import survive_crashes
+from pgdyno.app.building.verifying.machine_code import least_moved_bytes
 from pgdyno.app.building.verifying.same_answers import ask_all, require_equal
 from pgdyno.app.building.verifying.same_data import require_same_data
 from pgdyno.model.ports import Progress
@@ -21,7 +22,6 @@ from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
-from pgdyno.toolchain.optimise.huge_text import moved_bytes
 from pgdyno.toolchain.optimise.residue import require_nothing_counts
 from pgdyno.toolchain.product.manifest import Passed, Verified
 from pgdyno.toolchain.run.making import Making
@@ -127,13 +127,11 @@ class _Verifying:
         self._passed.append(Passed(suite.name, number))
 
     def _look_at_code(self, _: Watch) -> None:
-        """Record how much code is on huge pages.
+        """Record how much code every process has on huge pages.
 
         Zero is no failure: the kernel may have no huge pages to give.
         """
-        server = self._server(self.subject.tested, self._data, _TESTING)
-        with server.running():
-            self._huge_text_bytes = moved_bytes(Path(f"/proc/{server.pid}/smaps").read_text())
+        self._huge_text_bytes = least_moved_bytes(self._server(self.subject.tested, self._data, _TESTING))
 
     def _compare_answers(self, reference: Installation, _: Watch) -> None:
         answers = []

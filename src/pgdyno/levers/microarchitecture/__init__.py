@@ -1,0 +1,1 @@
+"""Levers of the microarchitecture: caches, and where code and data lie in them."""
