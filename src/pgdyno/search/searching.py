@@ -16,8 +16,8 @@ from typing import Protocol, TypeAlias
 
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.search.noise import noise_of
-from pgdyno.search.race import standing
+from pgdyno.search.noise import noise_of, noise_on
+from pgdyno.search.race import MOST_ROUNDS, OnWorkload, standing
 from pgdyno.search.samplers._contract import Sampler
 
 
@@ -88,10 +88,25 @@ def _raced(
             trial = replace(trial, state=TrialState.FAILED, reason=str(error))
         else:
             trial = replace(trial, rounds=(*trial.rounds, one))
-            noise = noise_of([*earlier, trial])
-            trial = replace(trial, state=standing([one.to_incumbent for one in trial.rounds], noise))
+            trial = _judged(trial, earlier)
         keep(trial)
     return trial
+
+
+def _judged(trial: Trial, earlier: Sequence[Trial]) -> Trial:
+    """Return a trial with its state after its rounds so far."""
+    trials = [*earlier, trial]
+    state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials))
+    if state is TrialState.LOST:
+        return replace(trial, state=state)
+    found = {
+        name: OnWorkload([one.by_workload[name].to_default for one in trial.rounds], noise_on(trials, name))
+        for name in trial.rounds[0].by_workload
+    }
+    if slower := [name for name, one in found.items() if one.is_slower]:
+        return replace(trial, state=TrialState.LOST, reason=f"slower on {', '.join(slower)}")
+    is_open = any(one.seems_slower for one in found.values()) and len(trial.rounds) < MOST_ROUNDS
+    return replace(trial, state=TrialState.RUNNING if is_open else state)
 
 
 def _winner(trials: Sequence[Trial]) -> Trial | None:
