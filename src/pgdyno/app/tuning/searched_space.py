@@ -59,7 +59,7 @@ def searched_space(
     space = space_of(plan, server, layers, load_levers(), worth)
 
     def why_not(point: Point) -> str:
-        return _why_not(point, space.kept, planned, base, memory)
+        return _why_not(space.whole(point), planned, base, memory)
 
     return Searched(plan, space, notes, why_not)
 
@@ -107,10 +107,9 @@ def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
     return replace(line, change=replace(line.change, value=value))
 
 
-def _why_not(point: Point, kept: Point, planned: Planned, base: Variant, memory: Memory) -> str:
+def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:
     """Say why a point is not tried: it does not fit into memory, or could lose commits; else nothing."""
     server, resources = planned.subject.server, planned.subject.resources
-    point = {**kept, **point}
     settings = {key: value for key, value in point.items() if key in server.settings}
     if locked := LOCKED_SETTINGS & settings.keys():
         return f"it decides about durability: {', '.join(sorted(locked))}"

@@ -27,7 +27,7 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.tuning.space import BUILD, Point
+from pgdyno.model.tuning.space import BUILD, Point, Space
 from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.searching import CandidateFailedError
@@ -42,13 +42,13 @@ _Logs: TypeAlias = Mapping[str, Mapping[str, float]]
 class TrialRounds:
     """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
 
-    ``kept`` is part of all points. ``disturbed`` counts rounds that would not count in an experiment, and
-    were taken all the same.
+    ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
+    experiment, and were taken all the same.
     """
 
     arena: ScratchArena
     base: Variant
-    kept: Point
+    space: Space
     workloads: Mapping[str, Workload]
     design: Design
     progress: Progress
@@ -80,14 +80,14 @@ class TrialRounds:
         return _mean([logs[CANDIDATE] - logs[INCUMBENT] for logs in found.values()])
 
     def variant(self, name: str, point: Point) -> Variant:
-        """Return a point with all that is kept as a variant, with a pool for its own shared memory."""
-        made = at_point(self.base, name, {**self.kept, **point})
+        """Return a point, whole, as a variant, with a pool for its own shared memory."""
+        made = at_point(self.base, name, self.space.whole(point))
         return with_pools_for(made, self.arena.shared_memory_bytes(made))
 
     def settled(self, point: Point) -> Point:
-        """Return a point with the kept values, and with the pool that its server had."""
+        """Return a point, whole, with the pool that its server had."""
         settings = self.variant(CANDIDATE, point).settings
-        return {key: settings.get(key, value) for key, value in {**self.kept, **point}.items()}
+        return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> _Logs:
         """Measure a candidate beside others.

@@ -219,7 +219,7 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
         for workload in conditions.workloads.values():
             for variant in variants:
                 arena.load(variant, workload.data_set)
-        yield TrialRounds(awake, base, searched.space.kept, conditions.workloads, design, progress)
+        yield TrialRounds(awake, base, searched.space, conditions.workloads, design, progress)
 
 
 def _proof(
@@ -227,7 +227,7 @@ def _proof(
 ) -> Study:
     """Return the experiment that proves the answer beside the default and the plan."""
     points = {TUNED: tuning.answer}
-    plan = {**tuning.space.kept, **tuning.space.plan}
+    plan = tuning.space.whole(tuning.space.plan)
     ran = [one for one in tuning.trials if one.point == tuning.space.plan and not one.has_failed]
     if plan != tuning.answer and ran and not searched.why_not(tuning.space.plan):
         points = {PLAN: plan, **points}
