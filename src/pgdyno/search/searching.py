@@ -40,6 +40,13 @@ Keep: TypeAlias = Callable[[Trial], None]
 """Stores a trial: after each of its rounds, and when it has ended."""
 WhyNot: TypeAlias = Callable[[Point], str]
 """Says why a point must not be tried; nothing if it may."""
+IsOver: TypeAlias = Callable[[], bool]
+"""Whether no further round is to begin."""
+
+
+def never() -> bool:
+    """Return that there is time."""
+    return False
 
 
 def search(
@@ -48,8 +55,12 @@ def search(
     keep: Keep,
     why_not: WhyNot,
     earlier: Sequence[Trial] = (),
+    is_over: IsOver = never,
 ) -> Iterator[Trial]:
-    """Yield ended trials; who iterates decides when time is over.
+    """Yield ended trials; who iterates decides how many.
+
+    The first round of a trial is made in any case; no other one begins once time is over: the trial then
+    ends as it stands.
 
     A point that was tried before is not tried again: the sampler is told at once what it gave. The search
     ends by itself once the sampler has nothing else to offer.
@@ -72,15 +83,18 @@ def search(
             repeated += 1
         else:
             repeated = 0
-            ended = _raced(begun, {} if winner is None else winner.point, trials, measure, keep)
+            incumbent = {} if winner is None else winner.point
+            for ended in _raced(begun, incumbent, trials, measure, is_over):
+                keep(ended)
         trials.append(ended)
         sampler.tell(ended)
         yield ended
 
 
 def _raced(
-    trial: Trial, incumbent: Point, earlier: Sequence[Trial], measure: MeasureRound, keep: Keep
-) -> Trial:
+    trial: Trial, incumbent: Point, earlier: Sequence[Trial], measure: MeasureRound, is_over: IsOver
+) -> Iterator[Trial]:
+    """Yield a trial after each of its rounds, until it has ended."""
     while trial.state is TrialState.RUNNING:
         try:
             one = measure(incumbent, trial.point)
@@ -89,8 +103,9 @@ def _raced(
         else:
             trial = replace(trial, rounds=(*trial.rounds, one))
             trial = _judged(trial, earlier)
-        keep(trial)
-    return trial
+            if trial.state is TrialState.RUNNING and is_over():
+                trial = replace(trial, state=TrialState.CLOSE)
+        yield trial
 
 
 def _judged(trial: Trial, earlier: Sequence[Trial]) -> Trial:

@@ -192,6 +192,29 @@ def test_every_round_is_kept_before_the_next_begins() -> None:
     assert kept[-1] == trials[-1]
 
 
+def test_no_further_round_begins_when_time_is_over_and_the_trial_ends_as_it_stands() -> None:
+    clock = iter([False, True])
+
+    def even(incumbent: Point, candidate: Point) -> TrialRound:
+        assert (incumbent, candidate) == ({}, SPACE.plan)
+        return TrialRound(0.0, 0.0, 0.0)
+
+    trials = search(load()["guided"].make(SPACE, 1), even, lambda _: None, allowed, (), lambda: next(clock))
+    first = next(trials)
+    assert (len(first.rounds), first.state) == (2, TrialState.CLOSE)
+
+
+def test_what_the_bound_says_counts_when_time_is_over() -> None:
+    def faster(_incumbent: Point, candidate: Point) -> TrialRound:
+        lead = 0.3 if candidate else 0.0
+        return TrialRound(lead, lead, 0.0)
+
+    sampler = load()["guided"].make(SPACE, 1)
+    trials = search(sampler, faster, lambda _: None, allowed, (), lambda: True)  # type: ignore[arg-type]
+    first = next(trials)
+    assert (len(first.rounds), first.state) == (1, TrialState.WON)
+
+
 def test_a_space_of_which_nothing_may_be_tried_ends_the_search() -> None:
     trials = found(Machine(), 1000, sampler="random", why_not=lambda _: "it does not fit into memory")
     assert len(trials) == SPACE.points - 1
