@@ -23,6 +23,7 @@ from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.servers.server import Server
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.variants.variant import Variant
+from pgdyno.search.triable_values import triable
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ def searched_space(
     def why_not(point: Point) -> str:
         return _why_not(space.whole(point), planned, base, memory)
 
-    return Searched(plan, space, notes, why_not)
+    offered, refused = triable(space, why_not)
+    never = (f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused)
+    return Searched(plan, offered, (*notes, *never), why_not)
 
 
 def _memory(server: Server, data_bytes: int) -> Memory:
