@@ -199,6 +199,13 @@ def test_of_coupled_files_it_changes_one(name: str) -> None:
     assert not {COUPLED[path] for path in files if path in COUPLED} & set(files)
 
 
+@pytest.mark.parametrize("name", names_with("moves_with"))
+def test_settings_move_with_others_of_their_lever_that_vary_by_themselves(name: str) -> None:
+    lever = LEVERS[name].LEVER
+    assert {*lever.moves_with, *lever.moves_with.values()} <= set(lever.settings)
+    assert not lever.moves_with.keys() & set(lever.moves_with.values())
+
+
 @pytest.mark.parametrize("name", names_with("settings"))
 def test_settings_exist_in_at_least_one_major(name: str) -> None:
     known = {setting for major in MAJORS for setting in settings_of(major)}

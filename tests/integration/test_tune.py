@@ -54,6 +54,7 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
     assert heard.trials == list(first.trials)
     assert first.trials[0].point == first.space.plan
     assert first.trials[0].rounds or first.trials[0].state is TrialState.FAILED
+    assert all(set(one.by_workload) == {NAME} for one in first.trials[0].rounds)
     kept = load_tuning(workspace().experiments(), first.id)
     assert kept == first
     unproven = replace(kept, experiment=None)  # as if its proof had been interrupted

@@ -60,7 +60,7 @@ def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
     for trial in trials:
         if trial.state is TrialState.REFUSED:
             continue
-        gain = _FAILURE if trial.gain is None else trial.gain
+        gain = _FAILURE if trial.score is None else trial.score
         row = np.array([float(trial.point.get(key) == value) for key, value in pairs])
         weight = 1 / (_MISFIT**2 + _ROUND_NOISE**2 / max(1, len(trial.rounds)))
         precision += weight * np.outer(row, row)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from pgdyno.model.tuning.tuning import Trial
 
 _EXPECTED = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
+_EXPECTED_BESIDE_THE_DEFAULT = 0.04  # measured there
 _WEIGHT = 3.0  # of the guess, in degrees of freedom
 _ENOUGH = 4  # degrees of freedom of candidates that took several rounds
 
@@ -24,12 +25,23 @@ def noise_of(trials: Iterable[Trial]) -> float:
     tried = list(trials)
     alike = [_leads(one) for one in tried if one.incumbent is not None and len(one.rounds) > 1]
     if sum(len(group) - 1 for group in alike) >= _ENOUGH:
-        return _pooled(alike)
-    return _pooled([*alike, *_beside_the_default(tried)])
+        return _pooled(alike, _EXPECTED)
+    return _pooled([*alike, *_beside_the_default(tried)], _EXPECTED)
 
 
-def _pooled(groups: Sequence[Sequence[float]]) -> float:
-    squares, freedom = _WEIGHT * _EXPECTED**2, _WEIGHT
+def noise_on(trials: Iterable[Trial], workload: str) -> float:
+    """Return the standard deviation of ln(candidate / default) of one round on one workload."""
+    groups: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for trial in trials:
+        found = [one.by_workload[workload] for one in trial.rounds if workload in one.by_workload]
+        groups["candidate", trial.number] += [one.to_default for one in found]
+        if trial.incumbent is not None:
+            groups["incumbent", trial.incumbent] += [one.incumbent_to_default for one in found]
+    return _pooled([group for group in groups.values() if group], _EXPECTED_BESIDE_THE_DEFAULT)
+
+
+def _pooled(groups: Sequence[Sequence[float]], expected: float) -> float:
+    squares, freedom = _WEIGHT * expected**2, _WEIGHT
     for group in groups:
         mean = sum(group) / len(group)
         squares += sum((value - mean) ** 2 for value in group)

@@ -1,5 +1,9 @@
 """Race one candidate against the incumbent: after each round, whether to go on. Pure.
 
+A candidate takes the incumbent's place if it is faster in the mean over the workloads, and on none of them
+shown to have lost more of the default's throughput than any plan may (``Terms.max_loss``). While it seems to
+have lost that much, but may not have, it takes further rounds.
+
     symbol  meaning                                                              unit
     n       rounds of this candidate                                             rounds
     m       mean of ln(candidate / incumbent) over them                          1
@@ -20,12 +24,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from pgdyno.model.plans.terms import Terms
 from pgdyno.model.tuning.tuning import TrialState
 
 MOST_ROUNDS = 5
 _WRONGLY_WON = 0.05
 _WRONGLY_LOST = 0.5
+_WRONGLY_SLOWER = 0.05  # on one workload
+_MOST_LOST = math.log(1 - Terms().max_loss)
+
+
+@dataclass(frozen=True)
+class OnWorkload:
+    """A candidate's rounds on one workload, ln(candidate / default), and the noise of one."""
+
+    gains: Sequence[float]
+    noise: float
+
+    @property
+    def seems_slower(self) -> bool:
+        """Whether the mean is beyond the limit."""
+        return bool(self.gains) and sum(self.gains) / len(self.gains) < _MOST_LOST
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether the truth is shown to be beyond the limit."""
+        if not self.seems_slower:
+            return False
+        width = half_width(len(self.gains), self.noise, _WRONGLY_SLOWER)
+        return sum(self.gains) / len(self.gains) + width < _MOST_LOST
 
 
 def standing(leads: Sequence[float], noise: float) -> TrialState:

@@ -16,8 +16,8 @@ from typing import Protocol, TypeAlias
 
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.search.noise import noise_of
-from pgdyno.search.race import standing
+from pgdyno.search.noise import noise_of, noise_on
+from pgdyno.search.race import MOST_ROUNDS, OnWorkload, standing
 from pgdyno.search.samplers._contract import Sampler
 
 
@@ -40,6 +40,13 @@ Keep: TypeAlias = Callable[[Trial], None]
 """Stores a trial: after each of its rounds, and when it has ended."""
 WhyNot: TypeAlias = Callable[[Point], str]
 """Says why a point must not be tried; nothing if it may."""
+IsOver: TypeAlias = Callable[[], bool]
+"""Whether no further round is to begin."""
+
+
+def never() -> bool:
+    """Return that there is time."""
+    return False
 
 
 def search(
@@ -48,8 +55,12 @@ def search(
     keep: Keep,
     why_not: WhyNot,
     earlier: Sequence[Trial] = (),
+    is_over: IsOver = never,
 ) -> Iterator[Trial]:
-    """Yield ended trials; who iterates decides when time is over.
+    """Yield ended trials; who iterates decides how many.
+
+    The first round of a trial is made in any case; no other one begins once time is over: the trial then
+    ends as it stands.
 
     A point that was tried before is not tried again: the sampler is told at once what it gave. The search
     ends by itself once the sampler has nothing else to offer.
@@ -72,15 +83,18 @@ def search(
             repeated += 1
         else:
             repeated = 0
-            ended = _raced(begun, {} if winner is None else winner.point, trials, measure, keep)
+            incumbent = {} if winner is None else winner.point
+            for ended in _raced(begun, incumbent, trials, measure, is_over):
+                keep(ended)
         trials.append(ended)
         sampler.tell(ended)
         yield ended
 
 
 def _raced(
-    trial: Trial, incumbent: Point, earlier: Sequence[Trial], measure: MeasureRound, keep: Keep
-) -> Trial:
+    trial: Trial, incumbent: Point, earlier: Sequence[Trial], measure: MeasureRound, is_over: IsOver
+) -> Iterator[Trial]:
+    """Yield a trial after each of its rounds, until it has ended."""
     while trial.state is TrialState.RUNNING:
         try:
             one = measure(incumbent, trial.point)
@@ -88,10 +102,26 @@ def _raced(
             trial = replace(trial, state=TrialState.FAILED, reason=str(error))
         else:
             trial = replace(trial, rounds=(*trial.rounds, one))
-            noise = noise_of([*earlier, trial])
-            trial = replace(trial, state=standing([one.to_incumbent for one in trial.rounds], noise))
-        keep(trial)
-    return trial
+            trial = _judged(trial, earlier)
+            if trial.state is TrialState.RUNNING and is_over():
+                trial = replace(trial, state=TrialState.CLOSE)
+        yield trial
+
+
+def _judged(trial: Trial, earlier: Sequence[Trial]) -> Trial:
+    """Return a trial with its state after its rounds so far."""
+    trials = [*earlier, trial]
+    state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials))
+    if state is TrialState.LOST:
+        return replace(trial, state=state)
+    found = {
+        name: OnWorkload([one.by_workload[name].to_default for one in trial.rounds], noise_on(trials, name))
+        for name in trial.rounds[0].by_workload
+    }
+    if slower := [name for name, one in found.items() if one.is_slower]:
+        return replace(trial, state=TrialState.LOST, reason=f"slower on {', '.join(slower)}")
+    is_open = any(one.seems_slower for one in found.values()) and len(trial.rounds) < MOST_ROUNDS
+    return replace(trial, state=TrialState.RUNNING if is_open else state)
 
 
 def _winner(trials: Sequence[Trial]) -> Trial | None:

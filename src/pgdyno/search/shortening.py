@@ -17,7 +17,7 @@ from typing import TypeAlias
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Removal
 from pgdyno.search.race import half_width
-from pgdyno.search.searching import CandidateFailedError, WhyNot
+from pgdyno.search.searching import CandidateFailedError, IsOver, WhyNot, never
 
 MARGIN = 0.02
 _WRONG = 0.05  # the chance of a wrong answer on one attempt
@@ -33,15 +33,16 @@ def shorten(
     measure: MeasurePair,
     noise: float,
     why_not: WhyNot,
+    is_over: IsOver = never,
 ) -> Iterator[Removal]:
-    """Yield attempts in order; who iterates may stop after any of them.
+    """Yield attempts in order; once time is over no further round begins, and changes in doubt are kept.
 
     ``least_first`` are the winner's keys, by what they seem to bring. ``noise`` is that of one round.
     ``why_not`` says why a point must not be tried.
     """
     remaining = dict(winner)
     waiting = [list(least_first)]
-    while waiting:
+    while waiting and not is_over():
         group = waiting.pop(0)
         if len(group) > 1:
             half = (len(group) + 1) // 2
@@ -51,7 +52,7 @@ def shorten(
         if why_not(tried):
             removal = Removal(tuple(group), is_kept=False, rounds=0, ratio=None)
         else:
-            removal = _attempt(winner, tried, tuple(group), measure, noise)
+            removal = _attempt(winner, tried, tuple(group), measure, noise, is_over)
         if removal.is_kept:
             remaining = tried
         elif len(group) > 1:
@@ -66,7 +67,12 @@ def remaining(winner: Point, removals: Sequence[Removal]) -> Point:
 
 
 def _attempt(
-    winner: Point, tried: Point, keys: tuple[str, ...], measure: MeasurePair, noise: float
+    winner: Point,
+    tried: Point,
+    keys: tuple[str, ...],
+    measure: MeasurePair,
+    noise: float,
+    is_over: IsOver,
 ) -> Removal:
     values = list[float]()
     while len(values) < _MOST_ROUNDS:
@@ -77,7 +83,7 @@ def _attempt(
         mean, half = sum(values) / len(values), half_width(len(values), noise, _WRONG)
         if mean - half > math.log(1 - MARGIN):
             return Removal(keys, is_kept=True, rounds=len(values), ratio=_ratio(mean, half))
-        if mean + half < math.log(1 - MARGIN):
+        if mean + half < math.log(1 - MARGIN) or is_over():
             break
     return Removal(keys, is_kept=False, rounds=len(values), ratio=_ratio(mean, half))
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgdyno.model.tuning.tuning import Trial, TrialRound
-from pgdyno.search.noise import noise_of
+from pgdyno.model.tuning.tuning import RoundRatios, Trial, TrialRound
+from pgdyno.search.noise import noise_of, noise_on
 
 
 def trials_with(noise: float, count: int, rounds: int) -> list[Trial]:
@@ -50,3 +50,20 @@ def test_the_default_is_left_out_once_candidates_have_taken_several_rounds() -> 
 
     trials = [Trial(n, {"jit": "off"}, 1, tuple(one_round() for _ in range(4))) for n in range(2, 20)]
     assert noise_of(trials) == pytest.approx(0.01, rel=0.25)
+
+
+def test_the_noise_of_a_workload_is_that_beside_the_default() -> None:
+    """A guess of 4 % at first; then what candidates and incumbents repeat."""
+    random = np.random.default_rng(3)
+    assert noise_on([], "read-only") == pytest.approx(0.04)
+
+    def one_round() -> TrialRound:
+        candidate, incumbent = (0.3 + float(random.normal(0, 0.02)) for _ in range(2))
+        found = RoundRatios(0.0, candidate, incumbent)
+        return TrialRound(0.0, candidate, incumbent, {"read-only": found})
+
+    one_each = [Trial(n, {"jit": "off"}, 1, (one_round(),)) for n in range(2, 60)]
+    several = [Trial(n, {"jit": "off"}, None, (one_round(), one_round())) for n in range(2, 60)]
+    assert noise_on(one_each, "read-only") == pytest.approx(0.02, rel=0.25)
+    assert noise_on(several, "read-only") == pytest.approx(0.02, rel=0.25)
+    assert noise_on(several, "read-write") == pytest.approx(0.04)  # it was not measured

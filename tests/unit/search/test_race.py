@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pgdyno.model.tuning.tuning import TrialState
-from pgdyno.search.race import MOST_ROUNDS, half_width, standing
+from pgdyno.search.race import MOST_ROUNDS, OnWorkload, half_width, standing
 
 
 def raced(true_lead: float, noise: float, random: np.random.Generator) -> tuple[TrialState, int]:
@@ -39,6 +39,33 @@ def test_a_candidate_that_is_two_noises_faster_mostly_wins() -> None:
     random = np.random.default_rng(4)
     won = sum(raced(0.02, 0.01, random)[0] is TrialState.WON for _ in range(1000))
     assert won > 850
+
+
+@pytest.mark.parametrize(
+    ("gains", "noise", "found"),
+    [
+        ([-0.03], 0.001, ()),  # within the limit of 5 %
+        ([-0.06], 0.02, ("seems",)),  # the truth may be above it
+        ([-0.06], 0.001, ("seems", "is")),
+        ([-0.10, -0.12, -0.11], 0.01, ("seems", "is")),
+        ([0.4], 0.01, ()),
+    ],
+)
+def test_a_loss_on_a_workload_has_to_be_shown(
+    gains: list[float], noise: float, found: tuple[str, ...]
+) -> None:
+    one = OnWorkload(gains, noise)
+    assert one.seems_slower == ("seems" in found)
+    assert one.is_slower == ("is" in found)
+
+
+def test_a_loss_within_the_limit_is_shown_in_at_most_one_of_twenty_races() -> None:
+    random = np.random.default_rng(5)
+    limit, shown = np.log(0.95), 0
+    for _ in range(4000):
+        gains = list(map(float, random.normal(limit, 0.03, MOST_ROUNDS)))
+        shown += any(OnWorkload(gains[:count], 0.03).is_slower for count in range(1, MOST_ROUNDS + 1))
+    assert shown / 4000 < 0.05
 
 
 @pytest.mark.parametrize(("rounds", "expected"), [(1, 3.656), (4, 1.541)])

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
+from pgdyno.model.tuning.tuning import RoundRatios, Trial, TrialRound, TrialState
+from pgdyno.search.additive import effects_of
+from pgdyno.search.race import MOST_ROUNDS
 from pgdyno.search.samplers import load
 from pgdyno.search.searching import CandidateFailedError, search
 
@@ -103,6 +106,71 @@ def test_a_server_that_does_not_start_is_recorded_and_the_search_goes_on() -> No
     assert "jit" not in best_of(trials)
 
 
+LOPSIDED = {"plan_cache_mode": {"read-only": 0.5, "read-write": -0.2}, "jit": {"read-write": 0.1}}
+
+
+def two_workloads(incumbent: Point, candidate: Point, scale: float = 0.001) -> TrialRound:
+    """Return a round on a machine almost without noise, where generic plans harm one of two workloads."""
+    random = np.random.default_rng(len(incumbent) + 10 * len(candidate))
+    found = {}
+    for name in ("read-only", "read-write"):
+        old, new = (
+            sum(LOPSIDED.get(key, {}).get(name, 0.0) for key in point) + float(random.normal(0, scale))
+            for point in (incumbent, candidate)
+        )
+        found[name] = RoundRatios(new - old, new, old)
+    leads, gains = (
+        sum(values) / 2
+        for values in zip(*((one.to_incumbent, one.to_default) for one in found.values()), strict=True)
+    )
+    return TrialRound(leads, gains, gains - leads, found)
+
+
+def test_what_is_slower_on_a_workload_does_not_take_the_place_however_fast_it_is_in_the_mean() -> None:
+    sampler = load()["guided"].make(SPACE, 1)
+    trials = search(sampler, two_workloads, lambda _: None, allowed)
+    tried = [trial for _, trial in zip(range(11), trials, strict=False)]
+    lopsided = [one for one in tried if "plan_cache_mode" in one.point]
+    assert lopsided
+    assert {one.state for one in lopsided} == {TrialState.LOST}
+    assert {one.reason for one in lopsided} <= {"slower on read-write", ""}
+    assert any(one.reason and one.gain and one.gain > 0.1 for one in lopsided)
+    assert best_of(tried)["jit"] == "off"
+
+
+def test_a_sampler_goes_by_the_workload_that_a_trial_lost_on() -> None:
+    sampler = load()["guided"].make(SPACE, 1)
+    trials = search(sampler, two_workloads, lambda _: None, allowed)
+    tried = [trial for _, trial in zip(range(11), trials, strict=False)]
+    with_reason = next(one for one in tried if one.reason)
+    assert with_reason.score is not None
+    assert with_reason.score < -0.05
+    effects = effects_of(SPACE, tried)
+    place = effects.pairs.index(("plan_cache_mode", "force_generic_plan"))
+    assert effects.mean[place] < -0.1
+
+
+@pytest.mark.parametrize(
+    ("loss", "rounds", "state"),
+    [
+        (-0.12, 3, TrialState.LOST),  # shown after three rounds, by the bound at a noise of 4 % at first
+        (-0.07, MOST_ROUNDS, TrialState.WON),  # never shown
+        (-0.01, 1, TrialState.WON),
+    ],
+)
+def test_a_loss_that_is_not_shown_takes_more_rounds_before_the_place_is_given(
+    loss: float, rounds: int, state: TrialState
+) -> None:
+    def measure(incumbent: Point, candidate: Point) -> TrialRound:
+        assert (incumbent, candidate) == ({}, SPACE.plan)
+        found = {"read-only": RoundRatios(0.4, 0.4, 0.0), "read-write": RoundRatios(loss, loss, 0.0)}
+        return TrialRound(0.165, 0.165, 0.0, found)
+
+    first = next(search(load()["guided"].make(SPACE, 1), measure, lambda _: None, allowed))
+    assert (len(first.rounds), first.state) == (rounds, state)
+    assert first.reason == ("slower on read-write" if state is TrialState.LOST else "")
+
+
 def test_a_refused_point_is_never_measured() -> None:
     machine = Machine()
     trials = found(machine, 8, why_not=lambda point: "too large" if "work_mem" in point else "")
@@ -122,6 +190,29 @@ def test_every_round_is_kept_before_the_next_begins() -> None:
     trials = found(Machine(), 3, kept=kept)
     assert len(kept) == sum(len(one.rounds) for one in trials)
     assert kept[-1] == trials[-1]
+
+
+def test_no_further_round_begins_when_time_is_over_and_the_trial_ends_as_it_stands() -> None:
+    clock = iter([False, True])
+
+    def even(incumbent: Point, candidate: Point) -> TrialRound:
+        assert (incumbent, candidate) == ({}, SPACE.plan)
+        return TrialRound(0.0, 0.0, 0.0)
+
+    trials = search(load()["guided"].make(SPACE, 1), even, lambda _: None, allowed, (), lambda: next(clock))
+    first = next(trials)
+    assert (len(first.rounds), first.state) == (2, TrialState.CLOSE)
+
+
+def test_what_the_bound_says_counts_when_time_is_over() -> None:
+    def faster(_incumbent: Point, candidate: Point) -> TrialRound:
+        lead = 0.3 if candidate else 0.0
+        return TrialRound(lead, lead, 0.0)
+
+    sampler = load()["guided"].make(SPACE, 1)
+    trials = search(sampler, faster, lambda _: None, allowed, (), lambda: True)  # type: ignore[arg-type]
+    first = next(trials)
+    assert (len(first.rounds), first.state) == (1, TrialState.WON)
 
 
 def test_a_space_of_which_nothing_may_be_tried_ends_the_search() -> None:

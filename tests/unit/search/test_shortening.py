@@ -82,3 +82,16 @@ def test_what_would_not_be_allowed_is_not_left_out() -> None:
     machine = Machine({})
     removals = list(shorten(WINNER, list(WINNER), machine, machine.noise, why_not))
     assert remaining(WINNER, removals) == {"setting5": "on"}
+
+
+def test_no_further_round_begins_when_time_is_over() -> None:
+    rounds: list[Point] = []
+
+    def measure(_winner: Point, rest: Point) -> float:
+        rounds.append(rest)
+        return -0.02  # neither shown to be within the margin, nor beyond it
+
+    removals = list(shorten(WINNER, list(WINNER), measure, 0.01, allowed, is_over=lambda: len(rounds) >= 2))
+    assert [(one.rounds, one.is_kept) for one in removals] == [(2, False)]
+    assert not list(shorten(WINNER, list(WINNER), measure, 0.01, allowed, is_over=lambda: True))
+    assert len(rounds) == 2

@@ -9,7 +9,7 @@ import pytest
 from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Space
-from pgdyno.model.tuning.tuning import Removal, Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.tuning.tuning import Removal, RoundRatios, Trial, TrialRound, TrialState, Tuning
 from pgdyno.store.tunings import load_tuning, save_tuning
 
 TUNING = Tuning(
@@ -20,7 +20,13 @@ TUNING = Tuning(
     subject="embedded 18.6",
     space=Space((Dimension("jit", Layer.APPLICATION, ("off",), "on", planned="off", worth=0.1),)),
     trials=(
-        Trial(1, {"jit": "off"}, None, (TrialRound(0.1, 0.1, 0.0),), TrialState.WON),
+        Trial(
+            1,
+            {"jit": "off"},
+            None,
+            (TrialRound(0.1, 0.1, 0.0, {"sysbench-read-only": RoundRatios(0.1, 0.1, 0.0)}),),
+            TrialState.WON,
+        ),
         Trial(2, {}, 1, (), TrialState.FAILED, "it did not start"),
     ),
     removals=(Removal(("jit",), is_kept=False, rounds=2, ratio=(0.9, 0.88, 0.92)),),
@@ -32,6 +38,14 @@ def test_what_was_saved_last_is_what_is_loaded(tmp_path: Path) -> None:
     save_tuning(tmp_path, Tuning(TUNING.id, "random", 1, (), "", Space(())))
     save_tuning(tmp_path, TUNING)
     assert load_tuning(tmp_path, TUNING.id) == TUNING
+
+
+def test_a_search_of_an_older_version_is_read_without_ratios_by_workload(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[3] / "docs/results/tuning/20261125-205454-tune.tuning.json"
+    (tmp_path / recorded.name).write_bytes(recorded.read_bytes())
+    found = load_tuning(tmp_path, recorded.name.removesuffix(".tuning.json"))
+    assert found.trials[0].state is TrialState.WON
+    assert not any(one.by_workload for trial in found.trials for one in trial.rounds)
 
 
 def test_an_unknown_search_is_an_error_that_names_those_there_are(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def _plan_that_ran(searched: Searched, tuning: Tuning) -> Point | None:
     """Return the plan's point; None if it is the answer, or did not run."""
     space = tuning.space
     ran = [one for one in tuning.trials if one.point == space.plan and not one.has_failed]
-    is_another = {**space.kept, **space.plan} != tuning.answer
+    is_another = space.whole(space.plan) != tuning.answer
     return space.plan if ran and is_another and not searched.why_not(space.plan) else None
 
 

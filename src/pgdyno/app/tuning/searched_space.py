@@ -23,6 +23,7 @@ from pgdyno.model.servers.server import Server
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.variants.variant import Variant
 from pgdyno.profiling.bounds import gains_by_lever
+from pgdyno.search.triable_values import triable
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,11 @@ def searched_space(
     space = space_of(plan, server, layers, load_levers(), worth)
 
     def why_not(point: Point) -> str:
-        return _why_not(point, space.kept, planned, base, memory)
+        return _why_not(space.whole(point), planned, base, memory)
 
-    return Searched(plan, space, notes, why_not, memory, worth)
+    offered, refused = triable(space, why_not)
+    never = (f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused)
+    return Searched(plan, offered, (*notes, *never), why_not, memory, worth)
 
 
 def _memory(server: Server, data_bytes: int) -> Memory:
@@ -109,10 +112,9 @@ def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
     return replace(line, change=replace(line.change, value=value))
 
 
-def _why_not(point: Point, kept: Point, planned: Planned, base: Variant, memory: Memory) -> str:
+def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:
     """Say why a point is not tried: it does not fit into memory, or could lose commits; else nothing."""
     server, resources = planned.subject.server, planned.subject.resources
-    point = {**kept, **point}
     settings = {key: value for key, value in point.items() if key in server.settings}
     if locked := LOCKED_SETTINGS & settings.keys():
         return f"it decides about durability: {', '.join(sorted(locked))}"

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.random import Generator as Random
@@ -26,25 +27,28 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.tuning.space import Point, at_point
-from pgdyno.model.tuning.tuning import TrialRound
+from pgdyno.model.tuning.space import Point, Space, at_point
+from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.searching import CandidateFailedError
 
 DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"
+
+_Logs: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Mean logarithms of throughput, by workload and then by name."""
 
 
 @dataclass
 class TrialRounds:
     """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
 
-    ``kept`` is part of all points. ``disturbed`` counts rounds that would not count in an experiment, and
-    were taken all the same.
+    ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
+    experiment, and were taken all the same.
     """
 
     arena: ScratchArena
     base: Variant
-    kept: Point
+    space: Space
     workloads: Mapping[str, Workload]
     design: Design
     progress: Progress
@@ -62,30 +66,31 @@ class TrialRounds:
             DEFAULT: replace(self.base, name=DEFAULT),
             **({INCUMBENT: self.variant(INCUMBENT, incumbent)} if incumbent else {}),
         }
-        logs = self._beside(others, candidate)
+        found = {workload: _ratios(logs) for workload, logs in self._beside(others, candidate).items()}
         return TrialRound(
-            to_incumbent=logs[CANDIDATE] - logs.get(INCUMBENT, logs[DEFAULT]),
-            to_default=logs[CANDIDATE] - logs[DEFAULT],
-            incumbent_to_default=logs.get(INCUMBENT, logs[DEFAULT]) - logs[DEFAULT],
+            to_incumbent=_mean([one.to_incumbent for one in found.values()]),
+            to_default=_mean([one.to_default for one in found.values()]),
+            incumbent_to_default=_mean([one.incumbent_to_default for one in found.values()]),
+            by_workload=found,
         )
 
     def pair(self, winner: Point, remaining: Point) -> float:
         """Measure two points; return ln(remaining / winner). Raises: CandidateFailedError."""
-        logs = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
-        return logs[CANDIDATE] - logs[INCUMBENT]
+        found = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
+        return _mean([logs[CANDIDATE] - logs[INCUMBENT] for logs in found.values()])
 
     def variant(self, name: str, point: Point) -> Variant:
-        """Return a point with all that is kept as a variant, with a pool for its own shared memory."""
-        made = at_point(self.base, name, {**self.kept, **point})
+        """Return a point, whole, as a variant, with a pool for its own shared memory."""
+        made = at_point(self.base, name, self.space.whole(point))
         return with_pools_for(made, self.arena.shared_memory_bytes(made))
 
     def settled(self, point: Point) -> Point:
-        """Return a point with the kept values, and with the pool that its server had."""
+        """Return a point, whole, with the pool that its server had."""
         settings = self.variant(CANDIDATE, point).settings
-        return {key: settings.get(key, value) for key, value in {**self.kept, **point}.items()}
+        return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
 
-    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Mapping[str, float]:
-        """Measure a candidate beside others; return the mean logarithm of throughput by name.
+    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> _Logs:
+        """Measure a candidate beside others.
 
         Raises: CandidateFailedError if the servers do not run with the candidate, but without it.
         """
@@ -98,8 +103,8 @@ class TrialRounds:
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
             raise CandidateFailedError(said) from error
 
-    def _round(self, wanted: Sequence[Variant]) -> Mapping[str, float]:
-        """Return the mean logarithm of throughput by name.
+    def _round(self, wanted: Sequence[Variant]) -> _Logs:
+        """Measure these servers once.
 
         A round that does not count is repeated once. If that does not count either, it is taken as it is:
         what disturbs takes from all servers alike.
@@ -111,7 +116,7 @@ class TrialRounds:
         blocks = list(self._blocks(variants))
         return _mean_logs(blocks, names) or self._disturbed(blocks, names)
 
-    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> Mapping[str, float]:
+    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> _Logs:
         """Return the means over all blocks. Raises: MeasurementError if a server did nothing at all."""
         self.disturbed += 1
         if logs := _mean_logs([_counted(block) for block in blocks], names):
@@ -148,8 +153,15 @@ class TrialRounds:
         )
 
 
-def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, float]:
-    """Return the means over the blocks that count, of each workload first; nothing if one has none."""
+def _ratios(logs: Mapping[str, float]) -> RoundRatios:
+    """Return the candidate's ratios on one workload; without an incumbent the default is in its place."""
+    new, default = logs[CANDIDATE], logs[DEFAULT]
+    old = logs.get(INCUMBENT, default)
+    return RoundRatios(new - old, new - default, old - default)
+
+
+def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> _Logs:
+    """Return the means over the blocks that count; nothing if a workload has none."""
     by_workload: dict[str, list[Block]] = {}
     for block in blocks:
         counts = by_workload.setdefault(block.workload, [])
@@ -159,8 +171,8 @@ def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, float
     if not all(by_workload.values()):
         return {}
     return {
-        name: _mean([_mean([_log_of(block, name) for block in counted]) for counted in by_workload.values()])
-        for name in names
+        workload: {name: _mean([_log_of(block, name) for block in counted]) for name in names}
+        for workload, counted in by_workload.items()
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S
 from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
+from pgdyno.app.profiling.profile import is_profiled
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.parts import MOST_PARTS
@@ -37,22 +38,34 @@ def trials_within(request: TuneRequest) -> str:
     trial = time_needed(workloads, replace(design, blocks_per_round=1), _SERVERS, to_load)
     servers = _SERVERS + (2 * MOST_PARTS if request.is_attributed else 0)
     proof = time_needed(workloads, for_arms(servers, design), servers, ())
-    profile_s = _PROFILE_S * len(workloads) if request.budget_s >= LEAST_BUDGET_S else 0.0
-    searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s - profile_s
-    trials = int(searching_s / trial.round_s)
-    least_s = max(
-        (trial.preparation_s + _LEAST_TRIALS * trial.round_s) / SEARCH_SHARE,
-        proof.measuring_s / (1 - SHORTEN_SHARE),
-    )
-    if request.budget_s < least_s:
+
+    def least_s(budget_s: float) -> float:
+        """Return the least budget, if as much is done before the search as with this one."""
+        before_s = trial.preparation_s + _profile_s(request, budget_s)
+        return max(
+            (before_s + _LEAST_TRIALS * trial.round_s) / SEARCH_SHARE,
+            proof.measuring_s / (1 - SHORTEN_SHARE),
+        )
+
+    searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s
+    trials = int((searching_s - _profile_s(request, request.budget_s)) / trial.round_s)
+    if request.budget_s < least_s(request.budget_s):
+        enough_min = math.ceil(least_s(60 * math.ceil(least_s(request.budget_s) / 60)) / 60)
         raise UsageError(
             f"a budget of {numbers.duration(request.budget_s)} is too small for a search",
             detail=f"a configuration takes about {numbers.duration(round(trial.round_s))}, its proof about "
             f"{numbers.duration(round(proof.measuring_s))}; both are estimates",
-            hint=f"--budget {math.ceil(least_s / 60)}m, {'no --attribute, ' if request.is_attributed else ''}"
+            hint=f"--budget {enough_min}m, {'no --attribute, ' if request.is_attributed else ''}"
             "or fewer workloads",
         )
     return (
         f"{numbers.duration(request.budget_s)}: at most {max(trials, _LEAST_TRIALS)} configurations of about "
         f"{numbers.duration(round(trial.round_s))} each, then a shorter answer and its proof"
     )
+
+
+def _profile_s(request: TuneRequest, budget_s: float) -> float:
+    """Return how long profiles of the baseline take; a search that is gone on with has none."""
+    if request.resume is not None or budget_s < LEAST_BUDGET_S:
+        return 0.0
+    return _PROFILE_S * sum(map(is_profiled, request.conditions.workloads.values()))

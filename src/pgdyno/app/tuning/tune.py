@@ -141,7 +141,7 @@ class _Tuner:
     began: float
 
     def searched(self, tuning: Tuning) -> Tuning:
-        """Return the search with more trials, until its time is over; one is made in any case."""
+        """Return the search with more trials, until its time is over; one round is made in any case."""
         sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
 
         def keep(trial: Trial) -> None:
@@ -149,7 +149,15 @@ class _Tuner:
 
         if tuning.trials and self._is_enough(tuning):
             return tuning
-        for trial in search(sampler, self.rounds.trial, keep, self.searched_space.why_not, tuning.trials):
+        trials = search(
+            sampler,
+            self.rounds.trial,
+            keep,
+            self.searched_space.why_not,
+            tuning.trials,
+            lambda: self._is_over(SEARCH_SHARE),
+        )
+        for trial in trials:
             tuning = replace(tuning, trials=(*tuning.trials, trial))
             self.listener.tried(trial)
             if self._is_enough(tuning):
@@ -164,13 +172,14 @@ class _Tuner:
         order = least_first(tuning.space, tuning.trials, winner.point)
         tuning = replace(tuning, removals=(), answer=winner.point)
         noise, why_not = noise_of(tuning.trials), self.searched_space.why_not
-        for removal in shorten(winner.point, order, self.rounds.pair, noise, why_not):
-            removals = (*tuning.removals, removal)
-            tuning = replace(tuning, removals=removals, answer=remaining(winner.point, removals))
+        removals = shorten(
+            winner.point, order, self.rounds.pair, noise, why_not, lambda: self._is_over(SHORTEN_SHARE)
+        )
+        for removal in removals:
+            tuning = replace(tuning, removals=(*tuning.removals, removal))
+            tuning = replace(tuning, answer=remaining(winner.point, tuning.removals))
             save_tuning(_directory(), tuning)
             self.listener.left_out(removal)
-            if self._is_over(SHORTEN_SHARE):
-                break
         return replace(tuning, answer=self.rounds.settled(tuning.answer)) if tuning.answer else tuning
 
     def _is_enough(self, tuning: Tuning) -> bool:
@@ -217,4 +226,4 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
         for workload in conditions.workloads.values():
             for variant in variants:
                 arena.load(variant, workload.data_set)
-        yield TrialRounds(awake, base, searched.space.kept, conditions.workloads, design, progress)
+        yield TrialRounds(awake, base, searched.space, conditions.workloads, design, progress)

@@ -61,6 +61,7 @@ LEVER = Lever(
     risk=Risk.SAFE,
     maturity=Maturity.PREVIEW,
     settings=("commit_delay", "commit_siblings"),
+    moves_with={"commit_siblings": "commit_delay"},
     touches_wakeups=True,
 )
 

@@ -56,6 +56,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     settings=("max_worker_processes", "max_parallel_workers", "max_parallel_maintenance_workers"),
     needs=(Need.CPUS, Need.MEMORY),
+    moves_with={"max_parallel_workers": "max_worker_processes"},
 )
 
 detect = detect_settings(LEVER)

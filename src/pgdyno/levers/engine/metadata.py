@@ -63,8 +63,10 @@ class Lever:
     processor's. ``is_named_only``: it is planned only for those who name it, and last. ``without_files`` says
     what it means that the kernel shows none of them, where that is known.
     ``tried`` are values of its settings that a search tries besides the planned one: texts as they are,
-    numbers as multiples of the planned value, or else of the one found. ``shows_late``: blocks of seconds do
-    not show its effect, but checkpoint cycles or vacuums do, so that a search keeps what is planned.
+    numbers as multiples of the planned value, or else of the one found. ``moves_with`` names, for a setting
+    that counts only with another one of the lever's, that one: a search sets both or neither.
+    ``shows_late``: blocks of seconds do not show its effect, but checkpoint cycles or vacuums do, so that a
+    search keeps what is planned.
     """
 
     name: str
@@ -88,6 +90,7 @@ class Lever:
     is_named_only: bool = False
     order_after: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     tried: Mapping[str, Sequence[str | float]] = field(default_factory=lambda: MappingProxyType({}))
+    moves_with: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     shows_late: bool = False
 
     @property

@@ -51,7 +51,7 @@ def _settings(
     """Yield a dimension for every setting that a lever plans or tries."""
     found = EffectiveSettings(server)
     for lever in levers:
-        for name in lever.settings:
+        for name in _leading(lever, planned):
             if not found.has(name) or name in LOCKED_SETTINGS or found.guc(name).is_read_only:
                 continue
             line = planned.get(name)
@@ -59,7 +59,18 @@ def _settings(
             guc = found.guc(name)
             values = tuple(_values(guc, value, lever.tried.get(name, ())))
             if values:
-                yield Dimension(name, lever.layer, values, guc.display(), value if value in values else None)
+                own = value if value in values else None
+                brings = {key: planned[key].change.value for key in _led(lever, name) if key in planned}
+                yield Dimension(name, lever.layer, values, guc.display(), own, brings=brings)
+
+
+def _leading(lever: Lever, planned: Mapping[str, PlanLine]) -> list[str]:
+    """Return the settings that vary by themselves: not those that move with another one that is planned."""
+    return [name for name in lever.settings if lever.moves_with.get(name) not in planned]
+
+
+def _led(lever: Lever, leader: str) -> list[str]:
+    return [name for name, other in lever.moves_with.items() if other == leader]
 
 
 def _values(guc: Guc, planned: str | None, tried: Sequence[str | float]) -> list[str]:

@@ -22,7 +22,8 @@ class Dimension:
 
     ``values`` are its other values than the one found, in ascending order where it is a number; ``found`` is
     for people. ``planned`` is the plan's value, None if the plan leaves it alone. ``worth`` is the largest
-    share of a transaction's time that it could save, by the profile; 0 if that says nothing.
+    share of a transaction's time that it could save, by the profile; 0 if that says nothing. ``brings`` are
+    settings that count only with this one: they are set whenever it is, and are no dimensions.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Dimension:
     found: str
     planned: str | None = None
     worth: float = 0.0
+    brings: Point = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Space:
     def plan(self) -> Point:
         """The plan's point, without the kept values."""
         return {one.key: one.planned for one in self.dimensions if one.planned is not None}
+
+    def whole(self, point: Point) -> Point:
+        """Return a point with the kept values, and with those that its own bring along."""
+        brought = [one.brings for one in self.dimensions if one.key in point]
+        return {**self.kept, **{key: value for each in brought for key, value in each.items()}, **point}
 
     @property
     def points(self) -> int:

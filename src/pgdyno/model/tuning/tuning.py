@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -15,7 +16,7 @@ class TrialState(StrEnum):
     """How a trial ended."""
 
     WON = "won"  # faster than the incumbent, whose place it took
-    LOST = "lost"  # slower than the incumbent
+    LOST = "lost"  # slower than the incumbent, or on a workload than the default
     CLOSE = "close"  # not told from the incumbent in the rounds that it was given
     FAILED = "failed"  # its server did not start, or died
     REFUSED = "refused"  # it was not started: it does not fit into memory, or is not durable
@@ -23,12 +24,19 @@ class TrialState(StrEnum):
 
 
 @dataclass(frozen=True)
-class TrialRound:
-    """Means of one round over its blocks and workloads: logarithms of ratios of throughput."""
+class RoundRatios:
+    """Means of one round over its blocks: logarithms of ratios of throughput."""
 
     to_incumbent: float
     to_default: float
     incumbent_to_default: float
+
+
+@dataclass(frozen=True)
+class TrialRound(RoundRatios):
+    """Means over all workloads, and those of each; older searches have the former alone."""
+
+    by_workload: Mapping[str, RoundRatios] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,15 @@ class Trial:
     incumbent: int | None
     rounds: tuple[TrialRound, ...] = ()
     state: TrialState = TrialState.RUNNING
-    reason: str = ""  # of a failure
+    reason: str = ""  # of a failure; of a loss, the workloads on which it is slower than the default
+
+    @property
+    def score(self) -> float | None:
+        """The figure that samplers go by: the gain, or that of its worst workload if it lost by that."""
+        if self.state is not TrialState.LOST or not self.reason:
+            return self.gain
+        names = self.rounds[0].by_workload
+        return min(_mean([one.by_workload[name].to_default for one in self.rounds]) or 0.0 for name in names)
 
     @property
     def gain(self) -> float | None:

@@ -37,7 +37,8 @@ def trial_line(trial: Trial) -> str:
     point = _point(trial.point, _SHOWN_CHANGES)
     rounds = f"{len(trial.rounds)} round{'s' * (len(trial.rounds) > 1)}"
     gain = numbers.change(math.exp(trial.gain))
-    return f"trial {trial.number}: {gain} over the default, {_ENDED[trial.state]} ({rounds}): {point}"
+    ended = trial.reason or _ENDED[trial.state]
+    return f"trial {trial.number}: {gain} over the default, {ended} ({rounds}): {point}"
 
 
 def removal_line(removal: Removal) -> str:
@@ -74,7 +75,9 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
     yield f"Search {tuning.id}: {tried} of {tuning.space.points:,} configurations tried."
     winner = tuning.winner
     if winner is None:
-        yield "None was faster than the configuration as found."
+        is_slower = any(one.state is TrialState.LOST and one.reason for one in tuning.trials)
+        nowhere = ", and nowhere slower" if is_slower else ""
+        yield f"None was faster than the configuration as found{nowhere}."
         return
     removed = {key for one in tuning.removals if one.is_kept for key in one.keys}
     if not tuning.answer:

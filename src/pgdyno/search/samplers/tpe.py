@@ -33,17 +33,17 @@ class _Tpe:
         return point
 
     def tell(self, trial: Trial) -> None:
-        """Hand the gain on."""
+        """Hand the score on."""
         optuna = _optuna()
-        is_failed = trial.gain is None
+        is_failed = trial.score is None
         asked = self.asked.pop(_key(trial.point), None)
         state = optuna.trial.TrialState.FAIL if is_failed else optuna.trial.TrialState.COMPLETE
         if asked is not None:
-            self.study.tell(asked, None if is_failed else trial.gain, state=state)
+            self.study.tell(asked, None if is_failed else trial.score, state=state)
         elif not is_failed:  # of an earlier run of the same search
             params = {one.key: trial.point.get(one.key, _AS_FOUND) for one in self.space.dimensions}
             self.study.add_trial(
-                optuna.trial.create_trial(params=params, distributions=self.distributions, value=trial.gain)
+                optuna.trial.create_trial(params=params, distributions=self.distributions, value=trial.score)
             )
 
 

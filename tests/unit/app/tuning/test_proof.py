@@ -46,7 +46,7 @@ def proven(
     searched = Searched(Plan((), (), (), None), space, ("a note",), lambda _: "", memory, {})
     base = Variant("default")
     request = TuneRequest(Conditions(None, {}, Design()), base, 600.0, is_attributed=is_attributed)
-    rounds = TrialRounds(cast("ScratchArena", Unasked()), base, space.kept, {}, Design(), Lines())
+    rounds = TrialRounds(cast("ScratchArena", Unasked()), base, space, {}, Design(), Lines())
     study = proof_of(request, searched, tuning, rounds)
     assert study.notes[0] == "a note"
     assert study.workloads == ("w",)

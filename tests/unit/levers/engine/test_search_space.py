@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.fix_settings import host_of, server_of
 
 from pgdyno.levers import load
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.search_space import space_of
+from pgdyno.model.facts import Fact
 from pgdyno.model.plans.plan import Layer
+from pgdyno.model.servers.commit_grouping import CommitGrouping
 from pgdyno.model.tuning.space import Dimension, Space
+from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
 from pgdyno.model.variants.durability import DURABILITY_LOCK
+from pgdyno.search.samplers import load as load_samplers
+from pgdyno.search.shortening import shorten
+
+SLOW_DISK = CommitGrouping("sysbench-read-write", clients=16, commits=1200, flushes=1000, flush_us=1501.0)
 
 
 def space(worth: dict[str, float] | None = None, **changes: str) -> Space:
@@ -60,3 +68,48 @@ def test_layers_that_are_not_searched_add_nothing() -> None:
     server = server_of()
     plan = make_plan(host_of(), server, PlanRequest(layers=()))
     assert space_of(plan, server, (), load(), {}).dimensions == ()
+
+
+def linked() -> Space:
+    """Return the space of a server where commits may wait for each other, on a host of 64 CPUs."""
+    server, commits = server_of(), Fact(SLOW_DISK, "counted under load")
+    plan = make_plan(host_of(cpus=64), server, PlanRequest(commits=commits))
+    return space_of(plan, server, (Layer.APPLICATION,), load(), {})
+
+
+PAIRS = [("commit_delay", "commit_siblings", "8"), ("max_worker_processes", "max_parallel_workers", "64")]
+
+
+@pytest.mark.parametrize(("leader", "led", "value"), PAIRS)
+def test_settings_that_count_only_together_are_one_dimension(leader: str, led: str, value: str) -> None:
+    found = linked()
+    assert led not in [one.key for one in found.dimensions]
+    assert found.whole({leader: found.plan[leader]}).get(led) == value
+    assert led not in found.whole({})
+
+
+@pytest.mark.parametrize("sampler", ["guided", "random"])
+def test_no_candidate_has_one_setting_without_the_other(sampler: str) -> None:
+    found, seen = linked(), set[bool]()
+    asked = load_samplers()[sampler].make(found, 3)
+    for number in range(1, 31):
+        point = asked.ask()
+        whole = found.whole(point)
+        for leader, led, _ in PAIRS:
+            assert (leader in whole) == (led in whole)
+        seen.add("commit_siblings" in whole)
+        asked.tell(Trial(number, point, None, (TrialRound(-0.1, -0.1, 0.0),), TrialState.LOST))
+    assert seen == {True, False}
+
+
+def test_both_are_left_out_together() -> None:
+    found = linked()
+    measured = list[set[str]]()
+
+    def measure(_winner: object, rest: dict[str, str]) -> float:
+        measured.append(set(found.whole(rest)))
+        return 0.0 if "commit_delay" in rest else -1.0
+
+    list(shorten(found.plan, list(found.plan), measure, 0.001, lambda _: ""))  # type: ignore[arg-type]
+    assert any("commit_delay" not in one for one in measured)
+    assert all(("commit_delay" in one) == ("commit_siblings" in one) for one in measured)

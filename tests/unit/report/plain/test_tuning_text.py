@@ -35,6 +35,14 @@ def test_a_trial_says_what_it_brought_and_how_it_ended() -> None:
     )
 
 
+def test_a_trial_that_was_slower_on_a_workload_says_on_which() -> None:
+    slower = replace(WON, state=TrialState.LOST, reason="slower on sysbench-read-write")
+    assert "over the default, slower on sysbench-read-write (2 rounds)" in trial_line(slower)
+    assert answer_text(tuning(trials=(slower,))).endswith(
+        "None was faster than the configuration as found, and nowhere slower.\n"
+    )
+
+
 def test_many_changes_are_counted() -> None:
     many = Trial(1, {f"setting{n}": "1" for n in range(9)}, None, WON.rounds[:1], TrialState.LOST)
     assert trial_line(many).endswith(
