@@ -162,7 +162,7 @@ def list_(*, is_json: bool) -> None:
 @command.command(name="patches")
 @json_option
 def patches(*, is_json: bool) -> None:
-    """List the patches that --patch applies, with their measured verdicts."""
+    """List the patches, with their measured verdicts."""
     from pgdyno.toolchain.patching.catalogue import known_patches
 
     if is_json:

@@ -24,4 +24,4 @@ def _moved_by_any(server: Instance) -> int:
         serving = client.info.backend_pid
         of_children = (read_process(pid, "smaps") for pid in children(server.pid) if pid != serving)
         smaps = [read_process(server.pid, "smaps"), read_process(serving, "smaps"), *of_children]
-        return min(moved_bytes(text) for text in smaps if text is not None)
+        return min(moved_bytes(text) for text in smaps if text)  # none of a process that has ended

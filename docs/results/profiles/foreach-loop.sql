@@ -1,0 +1,1 @@
+DO $$ DECLARE key integer; balance integer; BEGIN FOREACH key IN ARRAY ARRAY(SELECT 1 + (random() * 99999)::integer FROM generate_series(1, 10000)) LOOP SELECT abalance INTO balance FROM pgbench_accounts WHERE aid = key; END LOOP; END $$;
