@@ -16,6 +16,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
+from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiments.experiment import Experiment
@@ -71,6 +72,10 @@ def test_report(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
 
 def test_report_of_a_grid(snapshot: SnapshotAssertion) -> None:
     assert render_page(of_a_grid()) == snapshot(extension_class=_Html)
+
+
+def test_report_of_a_proof_with_its_search(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
+    assert render_page(recorded, tuning=tuning()) == snapshot(extension_class=_Html)
 
 
 def test_verdict_on_a_terminal(recorded: Experiment, snapshot: SnapshotAssertion) -> None:

@@ -6,6 +6,7 @@ After ``kill -9`` all rounds are there that had ended.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
     assert isinstance(body, dict)  # noqa: S101 — a dataclass becomes an object
     text = json.dumps({"schema_version": _SCHEMA_VERSION, **body}, indent=1)
     write_whole(directory / f"{tuning.id}{_SUFFIX}", text.encode())
+
+
+def tuning_of(directory: Path, experiment: str) -> Tuning | None:
+    """Return the search that an experiment proves; None if there is none, or none that can be read."""
+    for path in sorted(directory.glob(f"*{_SUFFIX}"), reverse=True):
+        with suppress(StorageError):
+            tuning = load_tuning(directory, path.name.removesuffix(_SUFFIX))
+            if tuning.experiment == experiment:
+                return tuning
+    return None
 
 
 def load_tuning(directory: Path, tuning_id: str) -> Tuning:
