@@ -28,12 +28,16 @@ from pgdyno.search.triable_values import triable
 
 @dataclass(frozen=True)
 class Searched:
-    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing."""
+    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing.
+
+    ``first`` are points to try right after the plan.
+    """
 
     plan: Plan
     space: Space
     notes: tuple[str, ...]
     why_not: Callable[[Point], str]
+    first: tuple[Point, ...] = ()
 
 
 def searched_space(
