@@ -13,8 +13,10 @@ from tests.browser.chromium import Tab
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_steps import experiment as of_ten_steps
+from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.model.tuning.tuning import Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.page import render_page
 
@@ -65,9 +67,16 @@ CONTRASTS = """
 """
 
 
-def opened(tab: Tab, directory: Path, of: Experiment, width: int = DESKTOP, scheme: str = "light") -> Tab:
+def opened(
+    tab: Tab,
+    directory: Path,
+    of: Experiment,
+    width: int = DESKTOP,
+    scheme: str = "light",
+    search: Tuning | None = None,
+) -> Tab:
     page = directory / "report.html"
-    page.write_text(render_page(of), encoding="utf-8")
+    page.write_text(render_page(of, tuning=search), encoding="utf-8")
     tab.show(width=width, scheme=scheme)
     tab.open(page.as_uri())
     return tab
@@ -97,6 +106,13 @@ def of_a_crowded_grid() -> Experiment:
     places = [(size, count) for size in sizes for count in clients]
     cells = {name: Cell("pgbench-select", *place) for name, place in zip(base.cells, places, strict=True)}
     return replace(base, cells=cells)
+
+
+def of_a_long_search() -> Tuning:
+    """Return a search of a hundred trials, all that can happen to one among them."""
+    found = tuning()
+    trials = tuple(replace(one, number=8 * turn + one.number) for turn in range(13) for one in found.trials)
+    return replace(found, trials=trials)
 
 
 def colours_in(png: bytes) -> int:
@@ -163,6 +179,23 @@ def test_all_texts_have_the_contrast_that_wcag_asks_for(
     opened(tab, tmp_path, of, scheme=scheme)
     tab.evaluate(OPEN_ALL)
     assert tab.evaluate(CONTRASTS) >= 4.5
+
+
+@pytest.mark.parametrize("search", [tuning(), of_a_long_search()], ids=["usual", "long"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+def test_a_search_is_readable(tab: Tab, tmp_path: Path, search: Tuning, scheme: str, width: int) -> None:
+    opened(tab, tmp_path, experiment(), width, scheme, search)
+    tab.evaluate(OPEN_ALL)
+    marks = (
+        "[...document.querySelectorAll('#search figure svg .mark')].filter(e => e.checkVisibility()).length"
+    )
+    assert tab.evaluate(marks) == len(search.trials)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    assert tab.evaluate(OVERLAPS) == []
+    assert tab.evaluate(CUT_OFF) == []
+    assert tab.evaluate(CONTRASTS) >= 4.5
+    assert tab.complaints == []
 
 
 def test_dark_page_is_dark_and_light_page_is_light(tab: Tab, tmp_path: Path) -> None:

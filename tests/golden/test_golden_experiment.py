@@ -17,6 +17,7 @@ from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_peers import experiment as of_peers
+from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiments.experiment import Experiment
@@ -81,6 +82,10 @@ def test_report_of_peers(snapshot: SnapshotAssertion) -> None:
 
 def test_peers_on_a_terminal(snapshot: SnapshotAssertion) -> None:
     assert peers_text(of_peers()) == snapshot(extension_class=_Text)
+
+
+def test_report_of_a_proof_with_its_search(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
+    assert render_page(recorded, tuning=tuning()) == snapshot(extension_class=_Html)
 
 
 def test_verdict_on_a_terminal(recorded: Experiment, snapshot: SnapshotAssertion) -> None:

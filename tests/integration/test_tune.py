@@ -17,7 +17,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.tuning.space import Point
+from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.tunings import load_tuning, save_tuning
@@ -80,6 +80,42 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
         other = replace(again, base=Variant("default", {"shared_buffers": "16MB"}))
         with pytest.raises(UsageError, match="was another search"):
             tune(other, Lines(), heard)
+
+
+class EnoughError(Exception):
+    """Ends a search from outside."""
+
+
+@dataclass
+class Impatient(Heard):
+    """Ends the search after its second trial."""
+
+    def tried(self, trial: Trial) -> None:
+        super().tried(trial)
+        if len(self.trials) == 2:
+            raise EnoughError
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("pg18_bin", "home")
+def test_an_earlier_answer_is_tried_right_after_the_plan(tmp_path: Path) -> None:
+    answer = {"plan_cache_mode": "force_custom_plan", "fsync": "off"}
+    subject = f"embedded {embedded().version}; somewhere else"
+    save_tuning(tmp_path, Tuning("earlier", "guided", 1, (NAME,), subject, Space(()), answer=answer))
+    design = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    source = str(tmp_path / "earlier.tuning.json")
+    request = TuneRequest(conditions, Variant("default"), budget_s=400.0, warm_start=(source,))
+    heard = Impatient()
+    with pytest.raises(EnoughError):
+        tune(request, Lines(), heard)
+    kept = max(workspace().experiments().glob("*.tuning.json"))  # their names begin with the time
+    tuning = load_tuning(workspace().experiments(), kept.name.removesuffix(".tuning.json"))
+    assert [one.point for one in heard.trials] == [
+        tuning.space.plan,
+        {"plan_cache_mode": "force_custom_plan"},
+    ]
+    assert f"tried after the plan, as it is in {source} or nearest to that: " in "\n".join(tuning.notes)
 
 
 @pytest.mark.server

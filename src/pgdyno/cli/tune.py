@@ -34,7 +34,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     epilog="\b\nExamples:\n"
     "  pgdyno tune --embedded --budget 20m\n"
     "  pgdyno tune --embedded --workload mine.toml --trials 25\n"
-    "  pgdyno tune --embedded --resume 20261125-201500-tune",
+    "  pgdyno tune --embedded --resume 20261125-201500-tune\n"
+    "  pgdyno tune --embedded --warm-start yesterday.zip",
 )
 @embedded_option
 @pg_bin_option
@@ -71,6 +72,15 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "it. Takes a larger budget.",
 )
 @click.option("--resume", metavar="ID", help="Go on with an interrupted search.")
+@click.option(
+    "--warm-start",
+    "warm_start",
+    multiple=True,
+    metavar="BUNDLE|ID",
+    help="Try the configuration of an earlier search or experiment right after the plan: an id, a bundle, or "
+    "a file *.tuning.json, of a similar host and the same major version. Its figures are not used. "
+    "Repeatable.",
+)
 @seed_option
 @as_booted_option
 @figures_options
@@ -116,6 +126,7 @@ class _Asked:
     layers: str | None
     attribute: bool
     resume: str | None
+    warm_start: tuple[str, ...]
     seed: int
     as_booted: bool
     figures: StatedFigures
@@ -158,6 +169,7 @@ class _Asked:
             most_trials=self.trials,
             resume=self.resume,
             is_attributed=self.attribute,
+            warm_start=self.warm_start,
         )
 
     def _layers(self) -> tuple[Layer, ...]:

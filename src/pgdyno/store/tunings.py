@@ -6,6 +6,7 @@ After ``kill -9`` all rounds are there that had ended.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from pgdyno.model.tuning.tuning import Tuning
 from pgdyno.store.documents import problems
 from pgdyno.store.files import write_whole
 
-_SUFFIX = ".tuning.json"
+SUFFIX = ".tuning.json"
 _SCHEMA_VERSION = 1
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 
@@ -27,19 +28,29 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
     body = to_document(tuning)
     assert isinstance(body, dict)  # noqa: S101 — a dataclass becomes an object
     text = json.dumps({"schema_version": _SCHEMA_VERSION, **body}, indent=1)
-    write_whole(directory / f"{tuning.id}{_SUFFIX}", text.encode())
+    write_whole(directory / f"{tuning.id}{SUFFIX}", text.encode())
+
+
+def tuning_of(directory: Path, experiment: str) -> Tuning | None:
+    """Return the search that an experiment proves; None if there is none, or none that can be read."""
+    for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
+        with suppress(StorageError):
+            tuning = load_tuning(directory, path.name.removesuffix(SUFFIX))
+            if tuning.experiment == experiment:
+                return tuning
+    return None
 
 
 def load_tuning(directory: Path, tuning_id: str) -> Tuning:
     """Return a search. Raises: UsageError if there is none of that name; StorageError."""
-    known = sorted(path.name.removesuffix(_SUFFIX) for path in directory.glob(f"*{_SUFFIX}"))
+    known = sorted(path.name.removesuffix(SUFFIX) for path in directory.glob(f"*{SUFFIX}"))
     if tuning_id not in known:
         raise UsageError(
             f'there is no search "{tuning_id}"',
             detail=f"known are: {', '.join(known)}" if known else "none was made here yet",
         )
     try:
-        document = _OBJECT.validate_json((directory / f"{tuning_id}{_SUFFIX}").read_bytes())
+        document = _OBJECT.validate_json((directory / f"{tuning_id}{SUFFIX}").read_bytes())
         if document.pop("schema_version", None) != _SCHEMA_VERSION:
             raise StorageError(f'the search "{tuning_id}" was written by another version of pgdyno')
         return TypeAdapter(Tuning).validate_python(document)

@@ -17,6 +17,7 @@ from pgdyno.model.errors import PgdynoError
         (["--embedded", "--sampler", "best"], 'there is no sampler "best"', "known are: guided, random, tpe"),
         ([], "no PostgreSQL was named", "add --embedded or --pg-bin DIR"),
         (["--embedded", "--resume", "20200101-000000-tune"], 'there is no search "20200101-000000-tune"', ""),
+        (["--embedded", "--warm-start", "no.tuning.json"], 'there is no search "no"', "none was made here"),
         (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
         (["--embedded", "--budget", "1m"], "a budget of 1\xa0min is too small for a search", "--budget "),
         (["--embedded", "--layers", "kernel"], '"kernel"', ""),

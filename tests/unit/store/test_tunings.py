@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Space
 from pgdyno.model.tuning.tuning import Removal, RoundRatios, Trial, TrialRound, TrialState, Tuning
-from pgdyno.store.tunings import load_tuning, save_tuning
+from pgdyno.store.tunings import load_tuning, save_tuning, tuning_of
 
 TUNING = Tuning(
     id="20261125-200000-tune",
@@ -68,3 +69,12 @@ def test_a_damaged_file_is_an_error_with_its_name(tmp_path: Path, text: str, mes
     (tmp_path / f"{TUNING.id}.tuning.json").write_text(text)
     with pytest.raises(StorageError, match=message):
         load_tuning(tmp_path, TUNING.id)
+
+
+def test_a_proof_has_its_search_and_other_experiments_have_none(tmp_path: Path) -> None:
+    proven = replace(TUNING, experiment="20261125-201500-tune-proof")
+    save_tuning(tmp_path, proven)
+    save_tuning(tmp_path, replace(TUNING, id="20261125-210000-tune", experiment=None))
+    (tmp_path / "20261125-220000-tune.tuning.json").write_text("{")
+    assert tuning_of(tmp_path, "20261125-201500-tune-proof") == proven
+    assert tuning_of(tmp_path, "20261125-201500-compare") is None

@@ -11,6 +11,7 @@ from pgdyno.privacy.redaction import without_secrets
 from pgdyno.report.page.page import render_page
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.files import write_whole
+from pgdyno.store.tunings import tuning_of
 
 
 def write_report(experiment: Experiment, destination: Path | None = None) -> Path:
@@ -22,7 +23,8 @@ def write_report(experiment: Experiment, destination: Path | None = None) -> Pat
     shown = load_experiment(without_secrets(dump_experiment(experiment)))
     with closing(open_store()) as store:
         is_imported = experiment.id in store.origins()
-    write_whole(path, render_page(shown, is_imported=is_imported).encode())
+    tuning = None if is_imported else tuning_of(workspace().experiments(), experiment.id)
+    write_whole(path, render_page(shown, is_imported=is_imported, tuning=tuning).encode())
     return path
 
 

@@ -31,6 +31,7 @@ class Searched:
     """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing.
 
     ``worth`` is the most that each lever could bring, by the profile.
+    ``first`` are points to try right after the plan.
     """
 
     plan: Plan
@@ -39,6 +40,7 @@ class Searched:
     why_not: Callable[[Point], str]
     memory: Memory
     worth: Mapping[str, float]
+    first: tuple[Point, ...] = ()
 
 
 def searched_space(

@@ -26,6 +26,7 @@ from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.tuning.beginning import again, begun_search, unfinished
+from pgdyno.app.tuning.earlier_configurations import earlier_configurations, first_points
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
@@ -44,6 +45,7 @@ from pgdyno.search.noise import noise_of
 from pgdyno.search.samplers import load as load_samplers
 from pgdyno.search.searching import search
 from pgdyno.search.shortening import remaining, shorten
+from pgdyno.search.warm_start import FirstPoints
 from pgdyno.store.tunings import load_tuning, save_tuning
 
 
@@ -84,6 +86,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     began = time.monotonic()
     conditions = request.conditions
     earlier = None if request.resume is None else unfinished(load_tuning(_directory(), request.resume))
+    begin_with = earlier_configurations(request)
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
     planned = plan_for(subject, request.base, conditions, plan_request)
@@ -102,6 +105,9 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     else:
         tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
+    first = first_points(tuning.space, begin_with, subject.server)
+    searched = replace(searched, first=tuple(one.point for one in first))
+    tuning = replace(tuning, notes=(*tuning.notes, *(one.note for one in first)))
     save_tuning(_directory(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as rounds:
@@ -143,6 +149,8 @@ class _Tuner:
     def searched(self, tuning: Tuning) -> Tuning:
         """Return the search with more trials, until its time is over; one round is made in any case."""
         sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
+        if first := self.searched_space.first:
+            sampler = FirstPoints(sampler, [one for one in (tuning.space.plan, *first) if one])
 
         def keep(trial: Trial) -> None:
             save_tuning(_directory(), replace(tuning, trials=(*tuning.trials, trial)))

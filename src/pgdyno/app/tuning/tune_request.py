@@ -19,6 +19,7 @@ class TuneRequest:
 
     ``most_trials`` None: as many as the time for searching holds. ``resume``: the search to go on with.
     ``is_attributed``: the proof also measures every part of the answer alone, and the answer without it.
+    ``warm_start``: earlier searches and experiments whose configurations are tried right after the plan.
     """
 
     conditions: Conditions
@@ -29,3 +30,4 @@ class TuneRequest:
     most_trials: int | None = None
     resume: str | None = None
     is_attributed: bool = False
+    warm_start: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from pgdyno.experiments.verdicts.part_worths import attributions
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
+from pgdyno.model.tuning.tuning import Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark
 from pgdyno.report.elements.facts import all_facts, configured_settings, host_facts, server_facts
@@ -36,6 +37,7 @@ from pgdyno.report.page.method import (
     void_rule_table,
 )
 from pgdyno.report.page.repeat import is_attached_as_found, repeat_command
+from pgdyno.report.page.search_trials import search_view
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.plain.attribution_text import how_to_add
 from pgdyno.report.plain.parts import parts_table
@@ -89,10 +91,11 @@ class Arm:
     is_baseline: bool
 
 
-def render_page(experiment: Experiment, *, is_imported: bool = False) -> str:
+def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tuning | None = None) -> str:
     """Return the whole report. ``experiment`` must be free of secrets: the page shows all of it.
 
-    ``is_imported``: the command that repeats it was written by others.
+    ``tuning`` is the search whose answer it proves. ``is_imported``: the command that repeats it was written
+    by others.
     """
     return render(
         _PAGE,
@@ -113,6 +116,7 @@ def render_page(experiment: Experiment, *, is_imported: bool = False) -> str:
         peers=peer_tables(experiment),
         fastest_looks_faster=FASTEST_LOOKS_FASTER,
         parts=parts_table(experiment) if experiment.parts else None,
+        search=search_view(tuning) if tuning else None,
         overview=overview(experiment),
         grid=grid(experiment),
         is_attached_as_found=is_attached_as_found(experiment),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
+from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.app.results.bundle import export_bundle, verify_bundle
@@ -23,6 +24,7 @@ from pgdyno.model.errors import LockHeldError, StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
+from pgdyno.store.tunings import save_tuning
 
 ID = experiment().id
 INFINITE = float("inf")
@@ -181,3 +183,12 @@ def test_none_is_deleted_while_a_pgdyno_measures() -> None:
         delete_stored([ID])
     assert caught.value.message == "another pgdyno is measuring on this host"
     assert load_stored(ID) == experiment()
+
+
+def test_the_report_of_a_proof_shows_its_search_and_others_show_none(tmp_path: Path) -> None:
+    shown = "Trials guide the search and nothing else"
+    assert shown not in write_report(experiment(), tmp_path / "before.html").read_text(encoding="utf-8")
+    save_tuning(workspace().experiments(), tuning())
+    assert shown in write_report(experiment(), tmp_path / "proof.html").read_text(encoding="utf-8")
+    other = replace(experiment(), id="20261125-201500-compare")
+    assert shown not in write_report(other, tmp_path / "other.html").read_text(encoding="utf-8")
