@@ -1,4 +1,4 @@
-"""What each layer of a plan is worth, as a picture of its own for README: from a bundle to SVG.
+"""What each part of a plan is worth, as a picture of its own for README: from a bundle to SVG.
 
 python -m bench.waterfall docs/results/bundles/layers-of-a-plan.zip > docs/results/layers-of-a-plan.svg
 """
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from pgdyno.app.results.bundle import verify_bundle
-from pgdyno.report.page.layers import layers_figure
+from pgdyno.report.page.attribution import attribution_figure
 
 STYLE = """<style>
 svg { background: #fdfdfc; color: #1d2126 }
@@ -30,9 +30,9 @@ text { font: 13px system-ui, sans-serif; fill: currentColor } .strong { font-wei
 def main() -> None:
     """Print the picture of a bundle's experiment."""
     found = verify_bundle(Path(sys.argv[1]))
-    drawn = None if found.experiment is None else layers_figure(found.experiment)
+    drawn = None if found.experiment is None else attribution_figure(found.experiment)
     if found.problems or drawn is None:
-        sys.exit(f"{sys.argv[1]}: no layer was left out, or the bundle is damaged: {found.problems}")
+        sys.exit(f"{sys.argv[1]}: nothing was taken apart, or the bundle is damaged: {found.problems}")
     opening, rest = str(drawn.wide).removeprefix("<svg ").split(">", 1)
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="848" {opening}>{STYLE}{rest}')
 

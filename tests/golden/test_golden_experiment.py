@@ -16,12 +16,14 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_grid import experiment as of_a_grid
+from tests.golden.synthetic_peers import experiment as of_peers
 
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.machines.machine_text import machine_comparison_text
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table
+from pgdyno.report.plain.peers_text import peers_text
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 
@@ -71,6 +73,14 @@ def test_report(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
 
 def test_report_of_a_grid(snapshot: SnapshotAssertion) -> None:
     assert render_page(of_a_grid()) == snapshot(extension_class=_Html)
+
+
+def test_report_of_peers(snapshot: SnapshotAssertion) -> None:
+    assert render_page(of_peers()) == snapshot(extension_class=_Html)
+
+
+def test_peers_on_a_terminal(snapshot: SnapshotAssertion) -> None:
+    assert peers_text(of_peers()) == snapshot(extension_class=_Text)
 
 
 def test_verdict_on_a_terminal(recorded: Experiment, snapshot: SnapshotAssertion) -> None:

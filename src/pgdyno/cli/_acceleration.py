@@ -20,7 +20,7 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     from pgdyno.report.page.awake import awake_remark
     from pgdyno.report.page.decision import more_sentence
     from pgdyno.report.page.per_application import without_per_application
-    from pgdyno.report.plain.layers_text import layers_text
+    from pgdyno.report.plain.attribution_text import attribution_text
 
     if is_json:
         print_json(_document(result))
@@ -38,7 +38,7 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
         echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if done.plan.skipped:
         echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
-    if text := layers_text(done.experiment):
+    if text := attribution_text(done.experiment):
         echo(f"\n{text}", nl=False)
     if done.build_advice is not None:
         echo(f"\n{done.build_advice.sentence}")
@@ -62,7 +62,6 @@ def _print_applied(result: AttachedAcceleration) -> None:
 
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:
-    from pgdyno.experiments.verdicts.layer_effects import layer_effects
     from pgdyno.model.document import to_document
     from pgdyno.report.documents import comparison_document
     from pgdyno.report.page.per_application import without_per_application
@@ -87,7 +86,6 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
         **comparison_document(done.experiment),
         "layers": to_document(done.layer_verdicts),
         "at_load": to_document(done.experiment.at_load),
-        "layer_effects": to_document(layer_effects(done.experiment)),
         "parts": [],
         "earlier_experiments": [],
     }

@@ -109,8 +109,11 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 )
 @click.option(
     "--attribute",
-    is_flag=True,
-    help="Measure the worth of each layer as well: the plan without it, beside the whole plan. Takes longer.",
+    type=click.Choice(["layers", "levers"]),
+    is_flag=False,
+    flag_value="layers",
+    help="Measure the worth of each layer as well, or of each lever: alone, and as what the plan loses "
+    "without it. Takes longer. Without a value: layers.",
 )
 @phase_option
 @click.option(
@@ -187,7 +190,7 @@ class Asked:
     max_loss: float
     max_tail_loss: float
     layers: str | None
-    attribute: bool
+    attribute: str | None
     build: bool
     phase: Phase
     seed: int
@@ -308,6 +311,7 @@ class Asked:
         from pgdyno.app.local_machine import may_change_host
         from pgdyno.app.measuring.conditions import Conditions
         from pgdyno.app.measuring.workload_choice import find_workloads
+        from pgdyno.experiments.design.parts import Attribute
         from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.variants.variant import Variant
@@ -330,7 +334,7 @@ class Asked:
             max_tail_loss=self.max_tail_loss,
             min_gain=self.min_gain,
             plan=plan,
-            is_attributed=self.attribute,
+            attribute=None if self.attribute is None else Attribute(self.attribute),
         )
 
     def _phase(self, workloads: Mapping[str, Workload]) -> Phase:

@@ -36,8 +36,11 @@ def print_experiment(experiment: Experiment) -> None:
     """Print the verdict table and the notes."""
     from pgdyno.report.page.awake import awake_sentence
     from pgdyno.report.page.verdict_text import verdict_table
+    from pgdyno.report.plain.peers_text import peers_text
 
     print_wide(verdict_table(experiment))
+    if text := peers_text(experiment):
+        echo(text)
     if experiment.awake is not None:
         echo(f"Note: {awake_sentence(experiment.awake)}")
     for note in experiment.notes:

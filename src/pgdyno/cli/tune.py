@@ -64,6 +64,12 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     help="How configurations are chosen: guided, random, or tpe (takes the package optuna).",
 )
 @click.option("--layers", metavar="LAYER,…", help='Layers to search, or "all" [default: as accelerate].')
+@click.option(
+    "--attribute",
+    is_flag=True,
+    help="Measure the worth of each change in the proof as well: alone, and as what the answer loses without "
+    "it. Takes a larger budget.",
+)
 @click.option("--resume", metavar="ID", help="Go on with an interrupted search.")
 @seed_option
 @as_booted_option
@@ -108,6 +114,7 @@ class _Asked:
     trials: int | None
     sampler: str
     layers: str | None
+    attribute: bool
     resume: str | None
     seed: int
     as_booted: bool
@@ -150,6 +157,7 @@ class _Asked:
             sampler=self.sampler,
             most_trials=self.trials,
             resume=self.resume,
+            is_attributed=self.attribute,
         )
 
     def _layers(self) -> tuple[Layer, ...]:
@@ -188,6 +196,7 @@ def _print(result: Tuned, *, is_json: bool) -> None:
     from pgdyno.cli.results import print_experiment
     from pgdyno.model.document import to_document
     from pgdyno.report.documents import comparison_document
+    from pgdyno.report.plain.attribution_text import attribution_text
     from pgdyno.report.plain.tuning_text import answer_text, proof_text
 
     if is_json:
@@ -199,4 +208,6 @@ def _print(result: Tuned, *, is_json: bool) -> None:
     echo(f"\n{answer_text(result.tuning)}", nl=False)
     if result.experiment is not None:
         echo(f"\n{proof_text(result.tuning, result.experiment)}", nl=False)
+        if text := attribution_text(result.experiment):
+            echo(f"\n{text}", nl=False)
         echo(f"\nReport: {write_report(result.experiment)}")

@@ -16,6 +16,12 @@ def with_bounds(plan: Plan, profiles: Sequence[TransactionProfile]) -> Plan:
     return replace(plan, lines=tuple(_with_bound(line, profiles) for line in plan.lines))
 
 
+def gains_by_lever(profiles: Sequence[TransactionProfile]) -> dict[str, float]:
+    """Return the most that each lever could bring on any workload: a share of the throughput."""
+    gains = [(lever, one.gain) for profile in profiles for one in profile.advice for lever in one.levers]
+    return {lever: max(gain for other, gain in gains if other == lever) for lever, _ in gains}
+
+
 def _with_bound(line: PlanLine, profiles: Sequence[TransactionProfile]) -> PlanLine:
     bounds = [*_bounds(line.change.lever, profiles)]
     return (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pgdyno.experiments.verdicts.degree_settings import degree_settings
 from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.part_worths import attributions
+from pgdyno.experiments.verdicts.peer_effects import peer_effects
 from pgdyno.experiments.verdicts.query_degrees import query_degrees
 from pgdyno.experiments.verdicts.scaling import scaling_curves
 from pgdyno.experiments.verdicts.steal_adjustment import adjustments
@@ -28,6 +30,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "transaction_splits": splits_document(experiment),
         "tpch": tpch_document(experiment),
         "adjusted_for_stolen_time": adjusted_document(experiment),
+        "peers": to_document(peer_effects(experiment)),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),
@@ -44,6 +47,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         ],
         "blocks": len(experiment.blocks),
         "notes": list(experiment.notes),
+        "attribution": to_document(attributions(experiment)),
         "is_complete": experiment.is_complete,
     }
 

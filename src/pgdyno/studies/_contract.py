@@ -164,6 +164,7 @@ class BundledStudy:
     study: Callable[[StudyContext], Study]
     needs_plan: bool = False  # it compares the configurations that are made for this host
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)  # which are planned for it
+    needs_peers: bool = False  # it compares every peer's configuration with the plan
     measures: tuple[str, ...] = ()  # bundled workloads, unless others are asked for
     workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # that it brings itself
     settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # of servers, that belong to them

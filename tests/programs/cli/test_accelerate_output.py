@@ -79,7 +79,7 @@ def test_layers_that_were_left_out_in_turn_have_a_table(capsys: pytest.CaptureFi
         AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=False
     )
     said = capsys.readouterr().out
-    assert "The worth of each layer: throughput of the plan against the plan without it:" in said
+    assert "The worth of each part, in throughput:" in said
     assert "  sysbench-read-only      application  +20" in said
 
 
@@ -87,9 +87,10 @@ def test_json_has_the_effects_of_layers_on_every_workload(capsys: pytest.Capture
     print_acceleration(
         AttachedAcceleration(Acceleration(plan(), OPEN, with_layers()), None, None), is_json=True
     )
-    effects = json.loads(capsys.readouterr().out)["layer_effects"]
+    effects = json.loads(capsys.readouterr().out)["attribution"]
     assert [one["workload"] for one in effects] == ["sysbench-read-only", "sysbench-read-write"]
-    assert effects[0]["layers"]["application"]["point"] == pytest.approx(1.2, abs=0.01)
+    assert effects[0]["parts"][0]["name"] == "application"
+    assert effects[0]["parts"][0]["worth"]["point"] == pytest.approx(1.2, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from pgdyno.app.acceleration.acceleration import Acceleration
-from pgdyno.app.acceleration.arms import arms_of
+from pgdyno.app.acceleration.arms import Attributed, arms_of
 from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.app.acceleration.build_advice import build_advice, builds_to_choose
 from pgdyno.app.acceleration.profiled_plan import profiled_plan
@@ -25,9 +26,11 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
+from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
 from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile, outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import shared_memory_bytes
 from pgdyno.levers.engine.sharing_memory import Memory
@@ -55,8 +58,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
     as_booted = request.conditions.as_booted or _why_as_booted(request, planned.plan)
-    bounded, notes = profiled_plan(request, planned.plan, as_booted, progress)
-    planned = replace(planned, plan=bounded)
+    profiled = profiled_plan(request, planned.plan, as_booted, progress)
+    planned = replace(planned, plan=profiled.plan)
     terms = request.terms(planned.plan)
     conditions = replace(
         request.conditions,
@@ -68,7 +71,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     )
     host, server = document_of(subject.host), document_of(subject.server)
     context = Context(host, server, planned.plan, terms=terms)
-    study = _study(replace(request, conditions=conditions, notes=(*request.notes, *notes)), planned)
+    asked = replace(request, conditions=conditions, notes=(*request.notes, *profiled.notes))
+    study = _study(asked, planned, profiled.gains)
     experiment = measure(study, conditions, progress, context)
     decision = decide_plan(experiment, PLAN, terms)
     if at_load_s and decision.state not in FUTILE:
@@ -95,7 +99,7 @@ def _is_futile(experiment: Experiment, terms: Terms) -> bool:
     return all(is_futile(outcomes_of(experiment, name), terms) for name in (PLAN, *names))
 
 
-def _study(request: AccelerateRequest, planned: Planned) -> Study:
+def _study(request: AccelerateRequest, planned: Planned, gains: Mapping[str, float]) -> Study:
     """Return the comparison of the baseline with the plan and its reduced variants."""
     conditions = request.conditions
     plan = planned.plan if conditions.as_booted else without_idling(planned.plan)
@@ -103,7 +107,7 @@ def _study(request: AccelerateRequest, planned: Planned) -> Study:
         request.base,
         plan,
         _memory(planned.subject.server, conditions),
-        is_attributed=request.is_attributed,
+        attributed=None if request.attribute is None else Attributed(request.attribute, gains),
         no_time=_no_time(conditions),
     )
     return Study(
@@ -111,7 +115,7 @@ def _study(request: AccelerateRequest, planned: Planned) -> Study:
         question=f"Is PostgreSQL faster with pgdyno's plan than as it is ({request.base.name})?",
         variants=arms.variants,
         workloads=tuple(conditions.workloads),
-        design=conditions.design,
+        design=for_arms(len(arms.variants), conditions.design),
         notes=(*request.notes, *arms.notes),
     )
 
@@ -138,9 +142,3 @@ def _memory(server: Server, conditions: Conditions) -> Memory:
         size_of=lambda variant: shared_memory_bytes(settings(variant)),
         buffers_of=lambda variant: settings(variant).size_bytes("shared_buffers"),
     )
-
-
-def without_idling(plan: Plan) -> Plan:
-    """Return the plan without how CPUs idle, where the measurement decides that for all servers."""
-    idling = idling_files(plan.values)
-    return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in idling))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pgdyno.app.acceleration.build_advice import BuildAdvice
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, minutes_to_decide
-from pgdyno.experiments.verdicts.layer_effects import layers_left_out
+from pgdyno.experiments.verdicts.part_worths import layers_left_out
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.plans.plan import Plan

@@ -1,20 +1,30 @@
 """Servers that ``accelerate`` compares: baseline, plan, plan without parts.
 
 The plan without what pgdyno never applies stands beside the whole wherever there is room: many applications
-gain nothing from that part. With ``--attribute`` the plan without each of its layers does, too.
+gain nothing from that part. With ``--attribute`` every layer, or every lever, is left out and taken alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from pgdyno.experiments.design.parts import OTHERS, Attribute, PlanPart, parts_of, taken_apart
+from pgdyno.levers.engine.lever_keys import line_key, with_pages_joined
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
 from pgdyno.model.hosts.kernel_file import display_name
-from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
-from pgdyno.model.plans.terms import PLAN, WITHOUT, without_per_application
+from pgdyno.model.plans.plan import PER_APPLICATION, Plan
+from pgdyno.model.plans.terms import PLAN, without_per_application
 from pgdyno.model.variants.variant import Variant
+
+
+@dataclass(frozen=True)
+class Attributed:
+    """A request to take the plan apart: the kind of parts, and the most that each lever could bring."""
+
+    kind: Attribute
+    worth: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -26,38 +36,56 @@ class Arms:
 
 
 def arms_of(
-    base: Variant, plan: Plan, memory: Memory, *, is_attributed: bool = False, no_time: str = ""
+    base: Variant, plan: Plan, memory: Memory, *, attributed: Attributed | None = None, no_time: str = ""
 ) -> Arms:
     """Return the baseline, the plan, and the plan without each part to leave out.
 
-    Where the plan without its layers does not fit into memory beside the whole, all servers have smaller
-    shared_buffers. Without --attribute two servers are measured rather than that, and also where ``no_time``
-    says why there is no time for three.
+    Where the plan taken apart does not fit into memory beside the whole, all servers have smaller
+    shared_buffers. Otherwise two servers are measured rather than that, and also where ``no_time`` says why
+    there is no time for three.
     """
-    whole = [base, _variant(base, PLAN, plan)]
+    whole = _variant(base, PLAN, plan)
     applied = _without_per_application(base, plan)
-    if is_attributed and len(plan.layers) > 1:
-        layers = [_without_layer(base, plan, layer) for layer in plan.layers]
-        return _arms(*_fitting([*whole, *_not_among(layers, applied), *layers], memory))
-    wanted = [*whole, *applied]
+    parts = () if attributed is None else _parts(base, plan, attributed)
+    if len(parts) > 1:
+        apart = taken_apart(base, whole, parts)
+        known = [(one.settings, one.server) for one in apart]
+        others = [one for one in applied if (one.settings, one.server) not in known]
+        fitting, notes = _fitting([base, whole, *others, *apart], memory)
+        return _arms(fitting, (*notes, *_note_on_others(parts)))
+    wanted = [base, whole, *applied]
     if applied and (why := no_time or _no_memory(wanted, memory)):
-        return _arms(whole, (f"the {PLAN} {applied[0].name.replace('-', ' ', 1)} was not measured: {why}",))
+        return _arms(
+            [base, whole],
+            (f"the {PLAN} {applied[0].name.replace('-', ' ', 1)} was not measured: {why}",),
+        )
     return _arms(wanted)
+
+
+def _parts(base: Variant, plan: Plan, attributed: Attributed) -> tuple[PlanPart, ...]:
+    """Return the parts of a plan, without values that all servers of the machine have to share."""
+    alike = side_by_side([base, _variant(base, PLAN, plan)]).alike
+    lines = [line for line in plan.lines if line.change.key not in alike]
+    if attributed.kind is Attribute.LAYERS:
+        order = {layer.value: -float(place) for place, layer in enumerate(plan.layers)}
+        return parts_of({line_key(line): line.layer.value for line in lines}, order)
+    levers = with_pages_joined({line_key(line): line.change.lever for line in lines})
+    return parts_of(levers, attributed.worth)
+
+
+def _note_on_others(parts: Sequence[PlanPart]) -> tuple[str, ...]:
+    names = [", ".join(map(display_name, sorted(one.keys))) for one in parts if one.name == OTHERS]
+    return tuple(f'"{OTHERS}" are those that could bring least by the profile: {one}' for one in names)
 
 
 def _arms(variants: Sequence[Variant], notes: tuple[str, ...] = ()) -> Arms:
     fitting = side_by_side(variants)
-    return Arms(fitting.variants, (*notes, *_note_on_alike(fitting.alike)))
+    return Arms(fitting.variants, (*notes, *fitting.notes))
 
 
 def _variant(base: Variant, name: str, plan: Plan) -> Variant:
     settings = {**base.settings, **plan.values}
     return replace(base, name=name, settings=settings, server=plan.server or base.server)
-
-
-def _without_layer(base: Variant, plan: Plan, layer: Layer) -> Variant:
-    rest = plan.of_layers([one for one in plan.layers if one is not layer])
-    return _variant(base, f"{WITHOUT}{layer.value}", rest)
 
 
 def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
@@ -70,35 +98,25 @@ def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
     return [_variant(base, without_per_application(names), rest)] if names and rest.lines else []
 
 
-def _not_among(others: Sequence[Variant], variants: Sequence[Variant]) -> list[Variant]:
-    """Return the variants that are no other's configuration under a name of their own."""
-    known = [(one.settings, one.server) for one in others]
-    return [one for one in variants if (one.settings, one.server) not in known]
-
-
 def _fitting(wanted: Sequence[Variant], memory: Memory) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
     """Return the variants with as much of shared_buffers as fits, and a note if that is less."""
     plan = wanted[1]
     fitting = with_smaller_buffers(wanted, plan, memory)
-    planned, had = memory.buffers_of(plan), memory.buffers_of(fitting[1])
-    if had == planned:
-        return fitting, ()
+    return fitting, note_on_buffers(plan, fitting[wanted.index(plan)], len(wanted), memory)
+
+
+def note_on_buffers(whole: Variant, had: Variant, servers: int, memory: Memory) -> tuple[str, ...]:
+    """Say that a variant has less of shared_buffers so that servers fit beside each other; else nothing."""
+    planned_bytes, had_bytes = memory.buffers_of(whole), memory.buffers_of(had)
+    if had_bytes == planned_bytes:
+        return ()
     note = (
-        f"shared_buffers were {had >> 20} MB instead of the plan's {planned >> 20} MB, so that "
-        f"{len(wanted)} servers fit into memory beside each other; the data, "
+        f"shared_buffers were {had_bytes >> 20} MB instead of the {whole.name}'s {planned_bytes >> 20} MB, "
+        f"so that {servers} servers fit into memory beside each other; the data, "
         f"{memory.data_bytes >> 20} MB, fits into either"
     )
-    return fitting, (note,)
+    return (note,)
 
 
 def _no_memory(wanted: Sequence[Variant], memory: Memory) -> str:
     return "" if memory.holds(wanted) else "three servers do not fit into memory beside each other"
-
-
-def _note_on_alike(alike: tuple[str, ...]) -> tuple[str, ...]:
-    if not alike:
-        return ()
-    names = ", ".join(map(display_name, alike))
-    return (
-        f"the same for all servers, as the plan wants it, so that its effect is not in the figures: {names}",
-    )

@@ -16,6 +16,8 @@ from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
+from pgdyno.experiments.design.parts import MOST_PARTS, Attribute
+from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.workload import DataSet
@@ -31,7 +33,7 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     """
     whole = loaded_time(request) if is_loaded else _time(request, arms=2)
     _require(request, whole, "a verdict")
-    arms = 2 if is_loaded else replace(request, is_attributed=False).servers_at_most
+    arms = 2 if is_loaded else replace(request, attribute=None).servers_at_most
     if arms > 2 and (three := _time(request, arms)).least_s <= request.budget_s:
         whole = three
     budget = numbers.duration(request.budget_s)
@@ -39,14 +41,15 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     left_s = request.budget_s - at_load_s
     besides = f", and latencies at {numbers.share(SHARE)} of the throughput found" if at_load_s else ""
     fits = f"{budget}: the whole plan yes, about {whole.rounds_within(left_s)} rounds{besides}"
-    layers = 0 if is_loaded else len(_layers(request))
-    if layers < 2:
+    parts = 0 if is_loaded else _parts(request)
+    if parts < 2:
         return fits
-    apart = _time(request, arms + layers)
-    if request.is_attributed:
-        _require(request, apart, "the worth of each layer", " or leave out --attribute")
+    apart = _time(request, arms + 2 * parts)
+    if request.attribute is not None:
+        kind = request.attribute.value
+        _require(request, apart, f"the worth of {kind}", " or leave out --attribute")
         rounds = apart.rounds_within(left_s)
-        each = f"without each of up to {layers} layers"
+        each = f"up to {parts} {kind} alone and left out"
         return f"{budget}: the whole plan, and {each}, about {rounds} rounds{besides}"
     if apart.least_s <= request.budget_s:
         return f"{fits}; layers apart (--attribute) too"
@@ -71,11 +74,17 @@ def _minutes(needed: TimeNeeded) -> int:
 
 def _time(request: AccelerateRequest, arms: int) -> TimeNeeded:
     workloads = tuple(request.conditions.workloads.values())
-    return time_needed(workloads, request.conditions.design, arms, _to_load(request))
+    design = for_arms(arms, request.conditions.design)
+    return time_needed(workloads, design, arms, _to_load(request))
 
 
 def _time_at_load_s(request: AccelerateRequest) -> float:
     return time_at_load_s(request.conditions, request.budget_s, request.servers_at_most)
+
+
+def _parts(request: AccelerateRequest) -> int:
+    """Return the number of parts that the plan can be taken apart into; of layers if nothing was asked."""
+    return MOST_PARTS if request.attribute is Attribute.LEVERS else len(_layers(request))
 
 
 def _layers(request: AccelerateRequest) -> Sequence[Layer]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.measuring.conditions import Conditions
@@ -13,26 +13,34 @@ from pgdyno.model.plans.plan import Plan
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.variants.variant import Variant
-from pgdyno.profiling.bounds import with_bounds
+from pgdyno.profiling.bounds import gains_by_lever, with_bounds
 
 _CYCLES = 2  # of seven seconds: enough to rank lines
 LEAST_BUDGET_S = 420.0  # arbitrary: of less time, the measurement needs all
 
 
-def profiled_plan(
-    request: AccelerateRequest, plan: Plan, as_booted: str, progress: Progress
-) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan with bounds in its reasons, and notes on workloads whose profile failed.
+@dataclass(frozen=True)
+class ProfiledPlan:
+    """A plan with bounds in its reasons. ``gains`` are the most that each lever could bring.
+
+    ``notes`` name the workloads whose profile failed.
+    """
+
+    plan: Plan
+    gains: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def profiled_plan(request: AccelerateRequest, plan: Plan, as_booted: str, progress: Progress) -> ProfiledPlan:
+    """Return the plan with bounds of a profile; as it is where the budget is too small for one.
 
     ``as_booted`` says why idle CPUs are left as they are.
-
-    There are none where the budget is too small for it.
     """
     if request.budget_s < LEAST_BUDGET_S:
-        return plan, ()
+        return ProfiledPlan(plan)
     conditions = replace(request.conditions, as_booted=as_booted)
     found, notes = baseline_profiles(request.base, conditions, progress)
-    return with_bounds(plan, found), notes
+    return ProfiledPlan(with_bounds(plan, found), gains_by_lever(found), notes)
 
 
 def baseline_profiles(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.subject import Subject
+from pgdyno.experiments.design.parts import MOST_PARTS, Attribute
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.plans.terms import PROGRAMS_GAIN, RELOAD_GAIN, RESTART_GAIN, Terms
@@ -21,8 +22,8 @@ class AccelerateRequest:
     ``base`` is the configuration as found, on scratch servers of ``conditions``.
 
     ``subject`` is the running server that is planned for; None plans for a scratch server itself.
-    ``min_gain`` None: what the plan's restart or programs ask for. ``is_attributed``: the plan without each
-    of its layers is measured beside the whole.
+    ``min_gain`` None: what the plan's restart or programs ask for. ``attribute``: the parts that are measured
+    alone and left out beside the whole; None: no part.
     """
 
     conditions: Conditions
@@ -34,17 +35,24 @@ class AccelerateRequest:
     plan: PlanRequest = field(default_factory=PlanRequest)
     subject: Subject | None = None
     notes: tuple[str, ...] = ()
-    is_attributed: bool = False
+    attribute: Attribute | None = None
 
     @property
     def servers_at_most(self) -> int:
         """The maximum number of servers of the experiment.
 
-        A third one if the plan may hold per-application settings; with ``is_attributed``, one per layer
-        in addition.
+        A third one if the plan may hold per-application settings; with ``attribute``, two per part in
+        addition.
         """
         may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
-        return 2 + may_leave_out + (len(self.plan.layers) if self.is_attributed else 0)
+        return 2 + may_leave_out + 2 * self.parts_at_most
+
+    @property
+    def parts_at_most(self) -> int:
+        """The maximum number of parts that are measured apart."""
+        if self.attribute is None:
+            return 0
+        return MOST_PARTS if self.attribute is Attribute.LEVERS else len(self.plan.layers)
 
     def terms(self, plan: Plan) -> Terms:
         """Return the terms by which the plan is decided."""

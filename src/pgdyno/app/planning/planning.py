@@ -18,9 +18,11 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.commit_grouping import best_grouped, count_commits
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.captured_plans import plan_captured
+from pgdyno.app.planning.peer_facts import peer_facts
 from pgdyno.app.planning.statement_plans import plan_workload, together
 from pgdyno.app.planning.subject import Subject, subject_of
-from pgdyno.experiments.peers.pgtune import PeerSettings, accepted_by, pgtune_settings
+from pgdyno.experiments.peers.comparable import PeerSettings, accepted_by
+from pgdyno.experiments.peers.pgtune import settings as pgtune_settings
 from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures, Resources
@@ -157,14 +159,5 @@ def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) 
 
 def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:
     """Return pgtune's settings for this host; None where its inputs are unknown."""
-    memory_bytes, cpus = resources.memory_bytes.or_none(), resources.cpu_count.or_none()
-    storage = resources.storage.or_none()
-    if memory_bytes is None or cpus is None:
-        return None
-    settings = pgtune_settings(
-        memory_bytes=memory_bytes,
-        cpus=max(1, int(cpus)),
-        version_major=server.major,
-        storage="ssd" if storage is None else storage.value,
-    )
-    return accepted_by(server, settings)
+    facts = peer_facts(server, resources)
+    return None if facts is None else accepted_by(server, pgtune_settings(facts))

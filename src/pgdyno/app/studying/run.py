@@ -14,6 +14,7 @@ from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.tpch.validation import tpch_facts
 from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.peers import peers_context
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.studying.io_support import find_io_support
 from pgdyno.app.studying.page_support import find_page_support
@@ -117,11 +118,16 @@ def run_bundled(
     Settings that belong to the size asked for are those of all variants, except where a factor varies them.
     """
     bundled, size = find_study(name), sizing or Sizing()
-    if factors and bundled.needs_page_support:
-        raise UsageError(f"the study {name} varies the pages itself", hint="leave out --factor")
+    if factors and (bundled.needs_page_support or bundled.needs_peers):
+        varied = "the pages" if bundled.needs_page_support else "whole configurations"
+        raise UsageError(f"the study {name} varies {varied} itself", hint="leave out --factor")
     preset = bundled.settings(size)
     baseline = Variant("default", preset)
-    if bundled.needs_plan:
+    if bundled.needs_peers:
+        context = peers_context(baseline, conditions, size, progress)
+        if context.servers:  # other builds are what the whole stack is about
+            conditions = replace(conditions, accepts_builds=True)
+    elif bundled.needs_plan:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
         request = PlanRequest(layers=bundled.layers, may_change_host=may_change_host())
         context = plan_for(subject, baseline, conditions, request).study_context
@@ -141,15 +147,16 @@ def run_bundled(
         study = replace(study, variants=variants, question=_question(study, factors))
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
-    return measure(known, conditions, progress, _asked(bundled, size, conditions, factors))
+    return measure(known, conditions, progress, _asked(bundled, context.sizing, conditions, factors))
 
 
 def _asked(
     bundled: BundledStudy, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
 ) -> Context | None:
-    """Return the options of a study with its own workloads; others repeat as plain comparisons."""
+    """Return the options that the experiment records; studies without any repeat as plain comparisons."""
     if bundled.workloads is None:
-        return None
+        options = bundled.recorded_options(size)
+        return Context(options=options) if options else None
     accepted = {"accept": ""} if conditions.accepts_builds else {}
     if any(workload.cell for workload in conditions.workloads.values()):
         return Context(options={**bundled.grid_options(size), **accepted}, factors=tuple(factors))

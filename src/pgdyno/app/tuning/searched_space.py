@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.planning.planning import Planned
-from pgdyno.app.tuning.trial_rounds import at_point
 from pgdyno.levers import load as load_levers
 from pgdyno.levers.engine.durability import LOCKED_SETTINGS
 from pgdyno.levers.engine.effective import EffectiveSettings
@@ -21,18 +20,24 @@ from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import Layer, Plan, PlanLine
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.servers.server import Server
-from pgdyno.model.tuning.space import Point, Space
+from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.variants.variant import Variant
+from pgdyno.profiling.bounds import gains_by_lever
 
 
 @dataclass(frozen=True)
 class Searched:
-    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing."""
+    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing.
+
+    ``worth`` is the most that each lever could bring, by the profile.
+    """
 
     plan: Plan
     space: Space
     notes: tuple[str, ...]
     why_not: Callable[[Point], str]
+    memory: Memory
+    worth: Mapping[str, float]
 
 
 def searched_space(
@@ -52,16 +57,13 @@ def searched_space(
     if alike:
         names = ", ".join(display_name(line.change.key) for line in alike)
         notes = (*notes, f"left as found, because the machine has one value for all servers: {names}")
-    worth = {
-        lever: max(one.gain for profile in profiles for one in profile.advice if lever in one.levers)
-        for lever in {lever for profile in profiles for one in profile.advice for lever in one.levers}
-    }
+    worth = gains_by_lever(profiles)
     space = space_of(plan, server, layers, load_levers(), worth)
 
     def why_not(point: Point) -> str:
         return _why_not(point, space.kept, planned, base, memory)
 
-    return Searched(plan, space, notes, why_not)
+    return Searched(plan, space, notes, why_not, memory, worth)
 
 
 def _memory(server: Server, data_bytes: int) -> Memory:

@@ -26,7 +26,7 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.tuning.space import BUILD, Point
+from pgdyno.model.tuning.space import Point, at_point
 from pgdyno.model.tuning.tuning import TrialRound
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.searching import CandidateFailedError
@@ -146,17 +146,6 @@ class TrialRounds:
             announce=self.progress.step,
             changed=frozenset(one.data_set.key for one in self.workloads.values() if not one.is_read_only),
         )
-
-
-def at_point(base: Variant, name: str, point: Point) -> Variant:
-    """Return a point as a variant of the configuration as found."""
-    settings = {key: value for key, value in point.items() if key != BUILD}
-    return replace(
-        base,
-        name=name,
-        settings={**base.settings, **settings},
-        server=point.get(BUILD, base.server),
-    )
 
 
 def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> dict[str, float]:

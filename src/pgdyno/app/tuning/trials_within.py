@@ -10,6 +10,8 @@ from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.design.parts import MOST_PARTS
+from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
 
@@ -33,7 +35,8 @@ def trials_within(request: TuneRequest) -> str:
     ]
     design = request.conditions.design
     trial = time_needed(workloads, replace(design, blocks_per_round=1), _SERVERS, to_load)
-    proof = time_needed(workloads, design, _SERVERS, ())
+    servers = _SERVERS + (2 * MOST_PARTS if request.is_attributed else 0)
+    proof = time_needed(workloads, for_arms(servers, design), servers, ())
     profile_s = _PROFILE_S * len(workloads) if request.budget_s >= LEAST_BUDGET_S else 0.0
     searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s - profile_s
     trials = int(searching_s / trial.round_s)
@@ -46,7 +49,8 @@ def trials_within(request: TuneRequest) -> str:
             f"a budget of {numbers.duration(request.budget_s)} is too small for a search",
             detail=f"a configuration takes about {numbers.duration(round(trial.round_s))}, its proof about "
             f"{numbers.duration(round(proof.measuring_s))}; both are estimates",
-            hint=f"--budget {math.ceil(least_s / 60)}m, or fewer workloads",
+            hint=f"--budget {math.ceil(least_s / 60)}m, {'no --attribute, ' if request.is_attributed else ''}"
+            "or fewer workloads",
         )
     return (
         f"{numbers.duration(request.budget_s)}: at most {max(trials, _LEAST_TRIALS)} configurations of about "

@@ -10,7 +10,7 @@ prove      default, plan and answer, in an experiment of its own: no round of th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,22 +25,20 @@ from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
-from pgdyno.app.tuning.beginning import NAME, again, begun_search, unfinished
+from pgdyno.app.tuning.beginning import again, begun_search, unfinished
+from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.host.probing.spinners import Spinners
-from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
-from pgdyno.model.tuning.space import BUILD, Point
-from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
-from pgdyno.model.variants.variant import Variant
+from pgdyno.model.tuning.space import BUILD
+from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.search.additive import least_first
 from pgdyno.search.noise import noise_of
 from pgdyno.search.samplers import load as load_samplers
@@ -109,7 +107,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     with _rounds(request, searched, progress) as rounds:
         tuner = _Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
-        proof = _proof(request, searched, tuning, rounds.variant)
+        proof = proof_of(request, searched, tuning, rounds)
         tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
         save_tuning(_directory(), tuning)
     if tuning.answer:
@@ -220,23 +218,3 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
             for variant in variants:
                 arena.load(variant, workload.data_set)
         yield TrialRounds(awake, base, searched.space.kept, conditions.workloads, design, progress)
-
-
-def _proof(
-    request: TuneRequest, searched: Searched, tuning: Tuning, variant_of: Callable[[str, Point], Variant]
-) -> Study:
-    """Return the experiment that proves the answer beside the default and the plan."""
-    points = {TUNED: tuning.answer}
-    plan = {**tuning.space.kept, **tuning.space.plan}
-    ran = [one for one in tuning.trials if one.point == tuning.space.plan and not one.has_failed]
-    if plan != tuning.answer and ran and not searched.why_not(tuning.space.plan):
-        points = {PLAN: plan, **points}
-    variants = [request.base, *(variant_of(name, point) for name, point in points.items())]
-    return Study(
-        name=NAME,
-        question=f"Is PostgreSQL faster with the configuration that was searched ({tuning.id})?",
-        variants=side_by_side(variants).variants,
-        workloads=tuning.workloads,
-        design=request.conditions.design,
-        notes=searched.notes,
-    )

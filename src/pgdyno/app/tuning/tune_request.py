@@ -18,6 +18,7 @@ class TuneRequest:
     """A request to tune. ``base`` is the configuration as found, on scratch servers of ``conditions``.
 
     ``most_trials`` None: as many as the time for searching holds. ``resume``: the search to go on with.
+    ``is_attributed``: the proof also measures every part of the answer alone, and the answer without it.
     """
 
     conditions: Conditions
@@ -27,3 +28,4 @@ class TuneRequest:
     sampler: str = USUAL
     most_trials: int | None = None
     resume: str | None = None
+    is_attributed: bool = False

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.random import Generator
@@ -19,6 +20,7 @@ from numpy.random import Generator
 from pgdyno.model.experiments.experiment import Design, DesignKind, Slice
 from pgdyno.model.experiments.workload import Workload
 
+_MANY_ARMS = 9
 _WINDOW_S = 1.0  # the least in which ticks cannot exceed half of the limit of 10 %
 
 
@@ -26,6 +28,15 @@ def turns_of(arms: int, design: Design) -> int:
     """Return how many slices a block has: as many as fit its length, rounded up to whole balanced groups."""
     group = _group(arms)
     return math.ceil(max(arms, round(design.block_s / design.slice_s)) / group) * group
+
+
+def for_arms(arms: int, design: Design) -> Design:
+    """Return the design for a study that stands many servers side by side: one block a round.
+
+    A square of nine arms or more is as long as several blocks of few, and rounds tell more than blocks: each
+    has servers of its own.
+    """
+    return design if arms < _MANY_ARMS else replace(design, blocks_per_round=1)
 
 
 def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:

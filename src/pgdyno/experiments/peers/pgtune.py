@@ -12,13 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
 
-from pgdyno.model.errors import SettingError
-from pgdyno.model.servers.server import Server
-
-Storage = Literal["hdd", "ssd", "san", "nvme"]
+from pgdyno.experiments.peers._contract import Peer, PeerFacts, Storage
 
 KB_PER_MB, KB_PER_GB = 1 << 10, 1 << 20
 OLTP_CONNECTIONS = 300
@@ -26,34 +21,10 @@ DEFAULT_WORKER_PROCESSES = 8
 IO_CONCURRENCY: Mapping[Storage, int] = {"hdd": 2, "ssd": 200, "san": 300, "nvme": 1000}
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A setting of a peer's configuration that the server at hand would not start with."""
-
-    name: str
-    value: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class PeerSettings:
-    """A peer's configuration as far as the server at hand accepts it."""
-
-    settings: Mapping[str, str]
-    left_out: tuple[LeftOut, ...]
-
-
-def pgtune_settings(
-    *,
-    memory_bytes: int,
-    cpus: int,
-    version_major: int,
-    storage: Storage,
-    connections: int | None = None,
-) -> dict[str, str]:
-    """Return pgtune's configuration. ``connections`` None takes its own 300."""
-    memory_kb = memory_bytes // 1024
-    allowed = connections if connections is not None else OLTP_CONNECTIONS
+def settings(facts: PeerFacts) -> dict[str, str]:
+    """Return pgtune's configuration."""
+    memory_kb, cpus, storage = facts.memory_bytes // 1024, facts.cpus, facts.storage
+    allowed = facts.connections if facts.connections is not None else OLTP_CONNECTIONS
     shared_kb = memory_kb // 4
     return {
         "max_connections": str(allowed),
@@ -68,39 +39,13 @@ def pgtune_settings(
         "work_mem": _size(_work_mem_kb(memory_kb, shared_kb, allowed, cpus)),
         "huge_pages": "try" if shared_kb >= 2 * KB_PER_GB else "off",
         "jit": "off",
-        "wal_compression": "lz4" if version_major >= 15 else "on",
-        **({"io_method": "io_uring"} if version_major >= 18 else {}),
+        "wal_compression": "lz4" if facts.major >= 15 else "on",
+        **({"io_method": "io_uring"} if facts.major >= 18 else {}),
         "min_wal_size": "2GB",
         "max_wal_size": "8GB",
         **_parallel(cpus),
         **_autovacuum_workers(cpus),
     }
-
-
-def accepted_by(server: Server, settings: Mapping[str, str]) -> PeerSettings:
-    """Drop the settings that this server would reject, and report them.
-
-    One bad value would keep it from starting.
-    """
-    accepted, left_out = {}, []
-    for name, value in settings.items():
-        reason = _objection(server, name, value)
-        if reason is None:
-            accepted[name] = value
-        else:
-            left_out.append(LeftOut(name, value, reason))
-    return PeerSettings(accepted, tuple(left_out))
-
-
-def _objection(server: Server, name: str, value: str) -> str | None:
-    guc = server.settings.get(name)
-    if guc is None:
-        return f'PostgreSQL {server.version} has no setting "{name}"'
-    try:
-        guc.check(value)
-    except SettingError as error:
-        return "; ".join(filter(None, (error.message, error.detail)))
-    return None
 
 
 def _size(size_kb: int) -> str:
@@ -147,3 +92,10 @@ def _autovacuum_workers(cpus: int) -> dict[str, str]:
     if cpus < 16:
         return {}
     return {"autovacuum_max_workers": "5" if cpus >= 32 else "4"}
+
+
+PEER = Peer(
+    title="pgtune, OLTP",
+    source="le0pard/pgtune at 7caef27, 2026-07-30",
+    settings=settings,
+)

@@ -59,21 +59,25 @@ class SeatEffects:
 
         Shapes: series[round][block].
         """
-        first, second = self.arms.index(variant), self.arms.index(baseline)
-        freed = {
-            round_: [value - self._difference(round_, first, second) for value in of_round]
-            for round_, of_round in series.items()
-        }
-        means = {round_: sum(of_round) / len(of_round) for round_, of_round in freed.items()}
-        mean, more = sum(means.values()) / len(means), widening(len(means)) - 1
-        return {
-            round_: [value + more * (means[round_] - mean) for value in of_round]
-            for round_, of_round in freed.items()
-        }
+        return widened(
+            {
+                round_: [value - (self.of(round_, variant) - self.of(round_, baseline)) for value in of_round]
+                for round_, of_round in series.items()
+            }
+        )
 
-    def _difference(self, round_: int, first: int, second: int) -> float:
-        taken = seats(len(self.arms), round_)
-        return self.effects[taken[first]] - self.effects[taken[second]]
+    def of(self, round_: int, variant: str) -> float:
+        """Return the effect of the seat that an arm had in a round, in ln."""
+        return self.effects[seats(len(self.arms), round_)[self.arms.index(variant)]]
+
+
+def widened(series: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
+    """Return the series with the deviations of its rounds widened by f. Shapes: series[round][block]."""
+    means = {round_: sum(of_round) / len(of_round) for round_, of_round in sorted(series.items())}
+    if not means:
+        return {}
+    mean, more = sum(means.values()) / len(means), widening(len(means)) - 1
+    return {round_: [value + more * (means[round_] - mean) for value in series[round_]] for round_ in means}
 
 
 def widening(rounds: int) -> float:

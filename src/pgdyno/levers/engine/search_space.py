@@ -8,11 +8,12 @@ from dataclasses import replace
 from pgdyno.levers._contract import Lever, LeverModule
 from pgdyno.levers.engine.durability import LOCKED_SETTINGS
 from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.lever_keys import lever_by_key, line_key
 from pgdyno.model.errors import SettingError
 from pgdyno.model.plans.plan import HOST_KINDS, PROCESS, SERVER, Layer, Plan, PlanLine
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.server import Server
-from pgdyno.model.tuning.space import BUILD, Dimension, Space
+from pgdyno.model.tuning.space import Dimension, Space
 
 _MEASURED = (PROCESS, *HOST_KINDS)
 
@@ -38,8 +39,7 @@ def space_of(
         ),
         *_others(plan.lines),
     ]
-    by_key = {key: name for name, one in levers.items() for key in one.LEVER.settings}
-    by_key |= {_key(line): line.change.lever for line in plan.lines}
+    by_key = lever_by_key(plan, levers)
     weighed = [replace(one, worth=worth.get(by_key[one.key], 0.0)) for one in dimensions]
     kept = {line.change.key: line.change.value for line in plan.lines if line.change.lever in late}
     return Space(tuple(sorted(weighed, key=lambda one: -one.worth)), kept)
@@ -92,8 +92,6 @@ def _others(lines: Iterable[PlanLine]) -> Iterator[Dimension]:
     for line in lines:
         change = line.change
         if change.kind in _MEASURED or change.kind == SERVER:
-            yield Dimension(_key(line), line.layer, (change.value,), change.current or "unset", change.value)
-
-
-def _key(line: PlanLine) -> str:
-    return BUILD if line.change.kind == SERVER else line.change.key
+            yield Dimension(
+                line_key(line), line.layer, (change.value,), change.current or "unset", change.value
+            )

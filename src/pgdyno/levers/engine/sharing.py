@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pgdyno.levers import load
+from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
 
@@ -30,6 +31,15 @@ class SideBySide:
 
     variants: tuple[Variant, ...]
     alike: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence on the values that all of them were given alike; none if there are no such values."""
+        if not self.alike:
+            return ()
+        names = ", ".join(map(display_name, self.alike))
+        why = "the same for all servers, as the plan wants it, so that its effect is not in the figures"
+        return (f"{why}: {names}",)
 
 
 def side_by_side(variants: Sequence[Variant]) -> SideBySide:

@@ -13,8 +13,14 @@ PLAN = "plan"
 RELOAD_GAIN, RESTART_GAIN, PROGRAMS_GAIN = 0.01, 0.02, 0.05
 """The worthwhile gain of throughput, by the most that a plan takes. Decision 33 says why a reload has one."""
 
+WHOLE_STACK = "whole-stack"
+"""The variant with the plan and a build of PostgreSQL, where one with the plan alone stands beside it."""
+
 WITHOUT = "without-"
-"""What the name of the plan without a part of it begins with: a layer, or settings, follow."""
+"""What the name of the plan without a part of it begins with: a layer, a lever, or settings, follow."""
+
+ONLY = "only-"
+"""What the name of the baseline with one part of the plan begins with."""
 
 
 def without_per_application(names: Sequence[str]) -> str:

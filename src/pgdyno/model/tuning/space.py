@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pgdyno.model.plans.plan import Layer
+from pgdyno.model.variants.variant import Variant
 
 Point: TypeAlias = Mapping[str, str]
 """A configuration: keys of dimensions with their values; what is not named is left as it was found."""
@@ -54,3 +55,14 @@ class Space:
         for one in self.dimensions:
             count *= 1 + len(one.values)
         return count
+
+
+def at_point(base: Variant, name: str, point: Point) -> Variant:
+    """Return a point as a variant of the configuration as found."""
+    settings = {key: value for key, value in point.items() if key != BUILD}
+    return replace(
+        base,
+        name=name,
+        settings={**base.settings, **settings},
+        server=point.get(BUILD, base.server),
+    )

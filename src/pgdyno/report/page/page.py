@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.part_worths import attributions
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
@@ -20,11 +21,11 @@ from pgdyno.report.elements.tables import Figure, Table
 from pgdyno.report.grids.grid import grid
 from pgdyno.report.grids.grid_tables import cell_name
 from pgdyno.report.page.at_load import at_load_table
+from pgdyno.report.page.attribution import attribution_figure
 from pgdyno.report.page.awake import awake_sentence
 from pgdyno.report.page.cards import cards
 from pgdyno.report.page.decision import decision_box
 from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
-from pgdyno.report.page.layers import layers_figure
 from pgdyno.report.page.method import (
     design_table,
     drain_table,
@@ -36,8 +37,9 @@ from pgdyno.report.page.method import (
 )
 from pgdyno.report.page.repeat import is_attached_as_found, repeat_command
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
-from pgdyno.report.plain.layers_text import NEED_NOT_ADD_UP
+from pgdyno.report.plain.attribution_text import how_to_add
 from pgdyno.report.plain.parts import parts_table
+from pgdyno.report.plain.peers_text import FASTEST_LOOKS_FASTER, peer_tables
 from pgdyno.report.steps.steps import StepView, overview, step_views
 from pgdyno.report.text.names import step_names
 from pgdyno.report.text.series import metrics_of
@@ -106,8 +108,10 @@ def render_page(experiment: Experiment, *, is_imported: bool = False) -> str:
         not_adjusted=refusals(experiment),
         at_load=at_load_table(experiment),
         likenesses=_likenesses(experiment),
-        layers=layers_figure(experiment),
-        need_not_add_up=NEED_NOT_ADD_UP,
+        attribution=attribution_figure(experiment),
+        how_to_add=how_to_add(attributions(experiment)),
+        peers=peer_tables(experiment),
+        fastest_looks_faster=FASTEST_LOOKS_FASTER,
         parts=parts_table(experiment) if experiment.parts else None,
         overview=overview(experiment),
         grid=grid(experiment),

@@ -13,6 +13,7 @@ from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.main import cli
+from pgdyno.experiments.design.parts import Attribute
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
@@ -30,12 +31,12 @@ def home(own_home: Path) -> Path:
 
 
 def request(
-    budget_s: float, *, layers: tuple[Layer, ...] = ALL, is_attributed: bool = False
+    budget_s: float, *, layers: tuple[Layer, ...] = ALL, attribute: Attribute | None = None
 ) -> AccelerateRequest:
     workloads = find_workloads(("sysbench-read-only", "sysbench-read-write"))
     conditions = Conditions(None, workloads, Design())
     plan = PlanRequest(layers=layers)
-    return AccelerateRequest(conditions, Variant("default"), budget_s, plan=plan, is_attributed=is_attributed)
+    return AccelerateRequest(conditions, Variant("default"), budget_s, plan=plan, attribute=attribute)
 
 
 def said(found: str) -> str:
@@ -44,20 +45,20 @@ def said(found: str) -> str:
 
 def test_the_usual_budget_holds_the_whole_plan_and_not_its_layers() -> None:
     # The plan, what it is without plan_cache_mode, and the baseline. Without a build three layers can be
-    # planned: six arms, 36 turns a square of which writing takes 500 ms.
+    # planned: nine arms, 81 turns a square of which writing takes 500 ms, 105 s a round.
     assert said(what_fits(request(600))) == (
         "10 min: the whole plan yes, about 10 rounds; layers apart (--attribute) too"
     )
     # Two servers alone.
     assert said(what_fits(request(300))) == (
-        "5 min: the whole plan yes, about 6 rounds; layers apart (--attribute) no: 9 min"
+        "5 min: the whole plan yes, about 6 rounds; layers apart (--attribute) no: 10 min"
     )
 
 
 def test_a_build_is_a_layer_more(monkeypatch: pytest.MonkeyPatch) -> None:
     build = KnownBuild("built-1", "18.6", "gcc", "lto+pgo", (), 428)
     monkeypatch.setattr(accelerate_budget, "builds_to_choose", lambda _: (build,))
-    assert said(what_fits(request(300))).endswith("layers apart (--attribute) no: 11 min")
+    assert said(what_fits(request(300))).endswith("layers apart (--attribute) no: 13 min")
 
 
 def test_one_layer_alone_is_the_whole_plan() -> None:
@@ -65,8 +66,8 @@ def test_one_layer_alone_is_the_whole_plan() -> None:
 
 
 def test_layers_apart_are_measured_where_they_fit() -> None:
-    assert said(what_fits(request(1500, is_attributed=True))) == (
-        "25 min: the whole plan, and without each of up to 3 layers, about 14 rounds, and latencies "
+    assert said(what_fits(request(1500, attribute=Attribute.LAYERS))) == (
+        "25 min: the whole plan, and up to 3 layers alone and left out, about 12 rounds, and latencies "
         "at 60 % of the throughput found"
     )
 
@@ -85,9 +86,9 @@ HINT:  {hint}"""
     [
         (request(60), False, ("1 min", "a verdict", "37 s", "--budget 5m")),
         (
-            request(300, is_attributed=True),
+            request(300, attribute=Attribute.LAYERS),
             False,
-            ("5 min", "the worth of each layer", "1 min 29 s", "--budget 9m, or leave out --attribute"),
+            ("5 min", "the worth of layers", "1 min 45 s", "--budget 10m, or leave out --attribute"),
         ),
         (request(300), True, ("5 min", "a verdict", "1 min 12 s", "--budget 8m")),
     ],

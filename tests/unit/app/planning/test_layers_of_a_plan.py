@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.fix_builds import MANIFEST
 
-from pgdyno.app.acceleration.accelerate import without_idling
+from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.app.planning.planning import _layer_by_layer
 from pgdyno.model.plans.builds import KnownBuild

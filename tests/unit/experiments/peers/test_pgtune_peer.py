@@ -6,10 +6,10 @@ node: osType linux, dbType oltp, dbSize left at its default), not by the code un
 
 from __future__ import annotations
 
-import pytest
-from tests.fix_settings import GB, MAJORS, server_of
+from tests.fix_settings import GB
 
-from pgdyno.experiments.peers.pgtune import LeftOut, accepted_by, pgtune_settings
+from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers.pgtune import settings
 
 COMMON = {
     "checkpoint_completion_target": "0.9",
@@ -21,7 +21,7 @@ COMMON = {
 
 
 def test_the_reference_host_gets_exactly_what_pgtune_prints() -> None:
-    assert pgtune_settings(memory_bytes=24 * GB, cpus=2, version_major=18, storage="ssd") == {
+    assert settings(PeerFacts(24 * GB, 2, 18, "ssd")) == {
         **COMMON,
         "max_connections": "300",
         "shared_buffers": "6GB",
@@ -38,10 +38,8 @@ def test_the_reference_host_gets_exactly_what_pgtune_prints() -> None:
 
 
 def test_stated_connections_many_cpus_and_nvme() -> None:
-    settings = pgtune_settings(
-        memory_bytes=64 * GB, cpus=16, version_major=15, storage="nvme", connections=100
-    )
-    assert settings == {
+    found = settings(PeerFacts(64 * GB, 16, 15, "nvme", connections=100))
+    assert found == {
         **COMMON,
         "max_connections": "100",
         "shared_buffers": "16GB",
@@ -63,7 +61,7 @@ def test_stated_connections_many_cpus_and_nvme() -> None:
 
 
 def test_a_small_host_with_a_disk_and_an_old_major() -> None:
-    assert pgtune_settings(memory_bytes=4 * GB, cpus=4, version_major=14, storage="hdd") == {
+    assert settings(PeerFacts(4 * GB, 4, 14, "hdd")) == {
         **COMMON,
         "max_connections": "300",
         "shared_buffers": "1GB",
@@ -83,49 +81,16 @@ def test_a_small_host_with_a_disk_and_an_old_major() -> None:
 
 
 def test_a_large_host_meets_pgtunes_caps() -> None:
-    settings = pgtune_settings(memory_bytes=256 * GB, cpus=32, version_major=17, storage="san")
-    assert settings["maintenance_work_mem"] == "8GB"
-    assert settings["autovacuum_work_mem"] == "2GB"
-    assert settings["autovacuum_max_workers"] == "5"
-    assert settings["effective_io_concurrency"] == "300"
-    assert settings["work_mem"] == "202135kB"
+    found = settings(PeerFacts(256 * GB, 32, 17, "san"))
+    assert found["maintenance_work_mem"] == "8GB"
+    assert found["autovacuum_work_mem"] == "2GB"
+    assert found["autovacuum_max_workers"] == "5"
+    assert found["effective_io_concurrency"] == "300"
+    assert found["work_mem"] == "202135kB"
 
 
 def test_the_smallest_host_meets_pgtunes_floors() -> None:
-    settings = pgtune_settings(memory_bytes=1 * GB, cpus=1, version_major=18, storage="ssd")
-    assert settings["wal_buffers"] == "7864kB"
-    assert settings["work_mem"] == "4MB"
-    assert settings["huge_pages"] == "off"
-
-
-def test_what_the_build_rejects_is_left_out_and_named() -> None:
-    settings = pgtune_settings(memory_bytes=24 * GB, cpus=2, version_major=18, storage="ssd")
-    peer = accepted_by(server_of(18), settings)
-    assert peer.left_out == (
-        LeftOut(
-            "wal_compression",
-            "lz4",
-            'invalid value for parameter "wal_compression": "lz4"; this server\'s build knows: pglz, on, off',
-        ),
-        LeftOut(
-            "io_method",
-            "io_uring",
-            'invalid value for parameter "io_method": "io_uring"; this server\'s build knows: sync, worker',
-        ),
-    )
-    assert set(settings) - set(peer.settings) == {"wal_compression", "io_method"}
-
-
-def test_a_setting_of_another_major_is_left_out_too() -> None:
-    settings = pgtune_settings(memory_bytes=24 * GB, cpus=2, version_major=18, storage="ssd")
-    assert LeftOut("io_method", "io_uring", 'PostgreSQL 15.18 has no setting "io_method"') in (
-        accepted_by(server_of(15), settings).left_out
-    )
-
-
-@pytest.mark.parametrize("major", MAJORS)
-def test_what_remains_is_accepted_by_every_major(major: int) -> None:
-    server = server_of(major)
-    settings = pgtune_settings(memory_bytes=24 * GB, cpus=2, version_major=major, storage="ssd")
-    for name, value in accepted_by(server, settings).settings.items():
-        server.settings[name].check(value)
+    found = settings(PeerFacts(1 * GB, 1, 18, "ssd"))
+    assert found["wal_buffers"] == "7864kB"
+    assert found["work_mem"] == "4MB"
+    assert found["huge_pages"] == "off"

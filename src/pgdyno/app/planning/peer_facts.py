@@ -1,0 +1,25 @@
+"""The facts about a server that other tools' rules ask for."""
+
+from __future__ import annotations
+
+from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.levers.engine.resources import Resources
+from pgdyno.model.servers.server import Server
+
+
+def peer_facts(server: Server, resources: Resources) -> PeerFacts | None:
+    """Return the facts; None where memory or CPUs are unknown. A disk of an unknown kind is said to be SSD.
+
+    Whoever asks these tools has to name a kind, and most machines have that one.
+    """
+    memory_bytes, cpus = resources.memory_bytes.or_none(), resources.cpu_count.or_none()
+    storage = resources.storage.or_none()
+    if memory_bytes is None or cpus is None:
+        return None
+    return PeerFacts(
+        memory_bytes,
+        max(1, int(cpus)),
+        server.major,
+        "ssd" if storage is None else storage.value,
+        disk_bytes=resources.free_disk_bytes.or_none(),
+    )

@@ -1,0 +1,64 @@
+"""The experiment that proves the answer of a search: beside the default and the plan, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.app.acceleration.arms import note_on_buffers
+from pgdyno.app.tuning.beginning import NAME
+from pgdyno.app.tuning.searched_space import Searched
+from pgdyno.app.tuning.trial_rounds import TrialRounds
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.experiments.design.parts import parts_of, taken_apart
+from pgdyno.experiments.design.schedule import for_arms
+from pgdyno.levers import load as load_levers
+from pgdyno.levers.engine.lever_keys import lever_by_key, with_pages_joined
+from pgdyno.levers.engine.sharing import side_by_side
+from pgdyno.levers.engine.sharing_memory import with_smaller_buffers
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.tuning.space import Point
+from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.model.variants.variant import Variant
+
+
+def proof_of(request: TuneRequest, searched: Searched, tuning: Tuning, rounds: TrialRounds) -> Study:
+    """Return the experiment; with ``is_attributed`` it also measures every part of the answer."""
+    answer = rounds.variant(TUNED, tuning.answer)
+    plan = _plan_that_ran(searched, tuning)
+    variants = [request.base, *([] if plan is None else [rounds.variant(PLAN, plan)]), answer]
+    notes = searched.notes
+    if request.is_attributed:
+        variants, smaller = _taken_apart(variants, answer, tuning.answer, searched)
+        notes = (*notes, *smaller)
+    return Study(
+        name=NAME,
+        question=f"Is PostgreSQL faster with the configuration that was searched ({tuning.id})?",
+        variants=side_by_side(variants).variants,
+        workloads=tuning.workloads,
+        design=for_arms(len(variants), request.conditions.design),
+        notes=notes,
+    )
+
+
+def _plan_that_ran(searched: Searched, tuning: Tuning) -> Point | None:
+    """Return the plan's point; None if it is the answer, or did not run."""
+    space = tuning.space
+    ran = [one for one in tuning.trials if one.point == space.plan and not one.has_failed]
+    is_another = {**space.kept, **space.plan} != tuning.answer
+    return space.plan if ran and is_another and not searched.why_not(space.plan) else None
+
+
+def _taken_apart(
+    variants: Sequence[Variant], answer: Variant, point: Point, searched: Searched
+) -> tuple[list[Variant], tuple[str, ...]]:
+    """Return the variants with two more for every part of the answer, all small enough to stand together."""
+    base = variants[0]
+    levers = lever_by_key(searched.plan, load_levers())
+    parts = parts_of(with_pages_joined({key: levers.get(key, key) for key in point}), searched.worth)
+    if len(parts) < 2:
+        return [*variants], ()
+    wanted = [*variants, *taken_apart(base, answer, parts)]
+    fitting = with_smaller_buffers(wanted, answer, searched.memory)
+    had = fitting[wanted.index(answer)]
+    return [*fitting], note_on_buffers(answer, had, len(wanted), searched.memory)

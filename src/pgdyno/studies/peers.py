@@ -1,0 +1,90 @@
+"""Every peer's configuration beside pgdyno's, in one interleaved comparison.
+
+The servers stand side by side, so that each configuration is made for the same smaller machine: its share of
+the memory that is available here. See ``experiments/peers/`` for the tools and where their rules are from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.experiments.design.schedule import for_arms
+from pgdyno.model.errors import SettingError, UsageError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.servers.guc import bytes_of
+from pgdyno.model.variants.variant import Variant, parse_variant, require_durable
+from pgdyno.studies._contract import BundledStudy, Option, StudyContext
+
+_ROUNDS = 12  # about as many as there are servers: then what their seats do can be told from the rest
+LEAST_BYTES = 1 << 30
+"""The least memory that configurations are made for: pg-configurator and the memory proof take no less."""
+
+
+def _memory(texts: tuple[str, ...]) -> int | None:
+    """Read a size, as PostgreSQL writes it. Raises: UsageError."""
+    if not texts:
+        return None
+    try:
+        size_bytes = bytes_of(texts[-1], "B") if not texts[-1].isdecimal() else 0
+    except SettingError as error:
+        raise UsageError(f"--memory {texts[-1]} is no size", hint="write it like --memory 4GB") from error
+    if size_bytes < LEAST_BYTES:
+        raise UsageError(
+            f"--memory {texts[-1]} is less than the 1 GB that the rules need",
+            hint="write it like --memory 4GB",
+        )
+    return size_bytes
+
+
+def _variants(texts: tuple[str, ...]) -> tuple[Variant, ...]:
+    """Read further configurations. Raises: VariantError; DurabilityError for one that may lose data."""
+    found = tuple(map(parse_variant, texts))
+    require_durable(found)
+    return found
+
+
+MEMORY = Option(
+    "memory",
+    "the memory of the machine that every configuration is made for [default: a share of what is available, "
+    "such that all servers fit beside each other].",
+    _memory,
+    metavar="SIZE",
+)
+VARIANT = Option(
+    "variant",
+    "a further configuration to stand beside the peers, [SERVER@]NAME:setting=value,…; repeatable.",
+    _variants,
+    metavar="VARIANT",
+    is_repeatable=True,
+    is_recorded=False,
+)
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the default with every configuration that was made."""
+    baseline = context.baseline
+    others = tuple(
+        replace(baseline, name=name, settings=settings, server=context.servers.get(name, baseline.server))
+        for name, settings in context.configurations.items()
+    )
+    return Study(
+        name="peers",
+        question="Is PostgreSQL faster with pgdyno's plan than with what other tools and services set?",
+        variants=(baseline, *others),
+        workloads=context.workloads,
+        design=for_arms(1 + len(others), context.design),
+        notes=context.notes,
+    )
+
+
+STUDY = BundledStudy(
+    title="what other tools and services set against pgdyno's plan, alone and with a build",
+    study=study,
+    needs_peers=True,
+    layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
+    measures=("sysbench-read-only", "sysbench-read-write"),
+    design=Design(rounds=_ROUNDS),
+    options=(MEMORY, VARIANT),
+)

@@ -1,0 +1,89 @@
+"""pgdyno's own configurations beside the peers', and the machine that all of them are made for."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from tests.fix_settings import GB, MB, server_of
+from tests.golden.synthetic_peers import experiment
+from tests.unit.app.planning.test_layers_of_a_plan import line
+
+from pgdyno.app.local_machine import open_store
+from pgdyno.app.planning.peers import _as_recorded, memory_for_each, own_arms
+from pgdyno.experiments.peers import load
+from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers.configured import configured_peers
+from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Layer, Plan
+from pgdyno.model.variants.variant import Variant
+from pgdyno.studies._contract import Sizing
+from pgdyno.studies.peers import MEMORY
+
+SWAPPINESS = "/proc/sys/vm/swappiness"
+WORK_MEM = line(Layer.APPLICATION, SETTING, "work_mem", "8MB")
+GENERIC = line(Layer.APPLICATION, SETTING, "plan_cache_mode", "force_generic_plan")
+KERNEL_FILE = line(Layer.SYSTEM, KERNEL, SWAPPINESS, "1")
+BUILD = line(Layer.COMPILER, SERVER, "server", "built-00000000000a")
+BASE = Variant("default", {"jit": "off"})
+
+
+def test_the_plan_stands_on_the_same_programs_and_the_whole_stack_on_its_build() -> None:
+    arms = own_arms(BASE, Plan((WORK_MEM, GENERIC, KERNEL_FILE, BUILD), (), (), None))
+    rest = {"jit": "off", "work_mem": "8MB", SWAPPINESS: "1"}
+    whole = {"jit": "off", "work_mem": "8MB", "plan_cache_mode": "force_generic_plan", SWAPPINESS: "1"}
+    assert [(one.name, dict(one.settings), one.server) for one in arms] == [
+        ("plan", whole, None),
+        ("without-plan_cache_mode", rest, None),
+        ("whole-stack", whole, "built-00000000000a"),
+        ("whole-stack-without-plan_cache_mode", rest, "built-00000000000a"),
+    ]
+
+
+def test_without_a_build_and_without_such_a_setting_there_is_the_plan_alone() -> None:
+    assert [one.name for one in own_arms(BASE, Plan((WORK_MEM,), (), (), None))] == ["plan"]
+
+
+def test_servers_with_the_largest_share_fill_what_interleaved_servers_may_have() -> None:
+    memory_bytes = memory_for_each(20 * GB, 11)
+    assert memory_bytes == 3904 * MB  # 0.7 × 20 GB / 11 × 3 = 3909 MB, in steps of 64 MB
+    assert 11 * memory_bytes / 3 <= MEMORY_SHARE * 20 * GB
+
+
+def test_every_peer_is_configured_and_says_where_its_rule_is_from() -> None:
+    found = configured_peers(server_of(18), PeerFacts(4 * GB, 2, 18, "ssd"), clients=4)
+    assert list(found.settings) == list(load())
+    assert found.settings["pgtune"]["shared_buffers"] == "1GB"
+    assert "pgtune: pgtune, OLTP (le0pard/pgtune at 7caef27, 2026-07-30)" in found.notes
+    assert (
+        "pgconfig without listen_addresses = *: scratch servers are reached by their private socket alone"
+        in found.notes
+    )
+    assert any(note.startswith("pg-configurator without what it sets to watch") for note in found.notes)
+    assert not any("max_connections =" in note for note in found.notes)
+
+
+def test_connections_are_raised_for_the_load_and_that_is_said() -> None:
+    found = configured_peers(server_of(18), PeerFacts(4 * GB, 2, 18, "ssd"), clients=32)
+    assert found.settings["pg-configurator"]["max_connections"] == "46"  # 32 + 10 + 3 + 1
+    assert "pg-configurator with max_connections = 46 instead of 25: the load needs them" in found.notes
+
+
+def test_a_peer_without_an_answer_is_named_with_its_reason() -> None:
+    found = configured_peers(server_of(18), PeerFacts(900 * MB, 2, 18, "ssd"), clients=4)
+    assert "pg-configurator" not in found.settings
+    (note,) = (one for one in found.notes if "is not compared" in one)
+    assert note.startswith(
+        "pg-configurator (pg-configurator, OLTP without replicas) is not compared: it refuses"
+    )
+
+
+@pytest.mark.usefixtures("own_home")
+def test_what_is_resumed_is_made_for_the_memory_that_it_records_unless_another_is_stated() -> None:
+    with closing(open_store()) as store:
+        store.save(experiment())
+    resumed = _as_recorded(Sizing(), experiment().id)
+    assert resumed.of(MEMORY) == 3328 * MB
+    stated = Sizing(given={"memory": ("2GB",)})
+    assert _as_recorded(stated, experiment().id) == stated
+    assert _as_recorded(Sizing(), None) == Sizing()
