@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pgdyno.experiments.design.parts import OTHERS, Attribute, PlanPart, parts_of, taken_apart
+from pgdyno.experiments.design.parts import Attribute, PlanPart, notes_on_parts, parts_of, taken_apart
 from pgdyno.levers.engine.lever_keys import line_key, with_pages_joined
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
-from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import PER_APPLICATION, Plan
 from pgdyno.model.plans.terms import PLAN, without_per_application
 from pgdyno.model.variants.variant import Variant
@@ -47,19 +46,20 @@ def arms_of(
     whole = _variant(base, PLAN, plan)
     applied = _without_per_application(base, plan)
     parts = () if attributed is None else _parts(base, plan, attributed)
-    if len(parts) > 1:
+    if attributed is not None and len(parts) > 1:
         apart = taken_apart(base, whole, parts)
         known = [(one.settings, one.server) for one in apart]
         others = [one for one in applied if (one.settings, one.server) not in known]
         fitting, notes = _fitting([base, whole, *others, *apart], memory)
-        return _arms(fitting, (*notes, *_note_on_others(parts)))
+        return _arms(fitting, (*notes, *notes_on_parts(parts, attributed.worth)))
+    notes = () if attributed is None else notes_on_parts(parts, attributed.worth)
     wanted = [base, whole, *applied]
     if applied and (why := no_time or _no_memory(wanted, memory)):
         return _arms(
             [base, whole],
-            (f"the {PLAN} {applied[0].name.replace('-', ' ', 1)} was not measured: {why}",),
+            (*notes, f"the {PLAN} {applied[0].name.replace('-', ' ', 1)} was not measured: {why}"),
         )
-    return _arms(wanted)
+    return _arms(wanted, notes)
 
 
 def _parts(base: Variant, plan: Plan, attributed: Attributed) -> tuple[PlanPart, ...]:
@@ -71,11 +71,6 @@ def _parts(base: Variant, plan: Plan, attributed: Attributed) -> tuple[PlanPart,
         return parts_of({line_key(line): line.layer.value for line in lines}, order)
     levers = with_pages_joined({line_key(line): line.change.lever for line in lines})
     return parts_of(levers, attributed.worth)
-
-
-def _note_on_others(parts: Sequence[PlanPart]) -> tuple[str, ...]:
-    names = [", ".join(map(display_name, sorted(one.keys))) for one in parts if one.name == OTHERS]
-    return tuple(f'"{OTHERS}" are those that could bring least by the profile: {one}' for one in names)
 
 
 def _arms(variants: Sequence[Variant], notes: tuple[str, ...] = ()) -> Arms:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.experiments.verdicts.at_load import latencies_at_load, rates_at_load
 from pgdyno.model import numbers
 from pgdyno.model.errors import HugePagesError, MemoryProofError, PgdynoError
@@ -47,7 +48,7 @@ def time_at_load_s(conditions: Conditions, budget_s: float, servers: int) -> flo
     if budget_s < FROM_BUDGET_S or not is_possible:
         return 0.0
     data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
-    decision = time_needed(workloads, conditions.design, servers, data_sets)
+    decision = time_needed(workloads, for_arms(servers, conditions.design), servers, data_sets)
     needed = time_needed(workloads, _design(conditions.design), 2, ())
     time_s = needed.preparation_s + _ROUNDS * needed.round_s
     return time_s if decision.least_s + time_s <= budget_s else 0.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+
+from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.peers._contract import PeerFacts
 from pgdyno.levers.engine.resources import Resources
 from pgdyno.model.servers.server import Server
@@ -21,5 +24,5 @@ def peer_facts(server: Server, resources: Resources) -> PeerFacts | None:
         max(1, int(cpus)),
         server.major,
         "ssd" if storage is None else storage.value,
-        disk_bytes=resources.free_disk_bytes.or_none(),
+        disk_bytes=shutil.disk_usage(workspace().root).total,
     )

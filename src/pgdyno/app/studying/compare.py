@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.measure import measure
+from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study, unique_names
@@ -27,9 +28,8 @@ def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Pro
         )
     require_durable(variants)
     named = unique_names(variants)
-    study = Study(
-        "compare", comparing_question(variants), named, tuple(conditions.workloads), conditions.design
-    )
+    design = for_arms(len(named), conditions.design)
+    study = Study("compare", comparing_question(variants), named, tuple(conditions.workloads), design)
     return measure(study, conditions, progress)
 
 

@@ -9,7 +9,7 @@ from pgdyno.app.tuning.beginning import NAME
 from pgdyno.app.tuning.searched_space import Searched
 from pgdyno.app.tuning.trial_rounds import TrialRounds
 from pgdyno.app.tuning.tune_request import TuneRequest
-from pgdyno.experiments.design.parts import parts_of, taken_apart
+from pgdyno.experiments.design.parts import notes_on_parts, parts_of, taken_apart
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.levers import load as load_levers
 from pgdyno.levers.engine.lever_keys import lever_by_key, with_pages_joined
@@ -55,10 +55,12 @@ def _taken_apart(
     """Return the variants with two more for every part of the answer, all small enough to stand together."""
     base = variants[0]
     levers = lever_by_key(searched.plan, load_levers())
-    parts = parts_of(with_pages_joined({key: levers.get(key, key) for key in point}), searched.worth)
+    worth = {levers.get(one.key, one.key): one.worth for one in searched.space.dimensions if one.worth}
+    parts = parts_of(with_pages_joined({key: levers.get(key, key) for key in point}), worth)
+    notes = notes_on_parts(parts, worth)
     if len(parts) < 2:
-        return [*variants], ()
+        return [*variants], notes
     wanted = [*variants, *taken_apart(base, answer, parts)]
     fitting = with_smaller_buffers(wanted, answer, searched.memory)
     had = fitting[wanted.index(answer)]
-    return [*fitting], note_on_buffers(answer, had, len(wanted), searched.memory)
+    return [*fitting], (*notes, *note_on_buffers(answer, had, len(wanted), searched.memory))

@@ -30,7 +30,6 @@ from pgdyno.search.triable_values import triable
 class Searched:
     """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing.
 
-    ``worth`` is the most that each lever could bring, by the profile.
     ``first`` are points to try right after the plan.
     """
 
@@ -39,7 +38,6 @@ class Searched:
     notes: tuple[str, ...]
     why_not: Callable[[Point], str]
     memory: Memory
-    worth: Mapping[str, float]
     first: tuple[Point, ...] = ()
 
 
@@ -60,15 +58,14 @@ def searched_space(
     if alike:
         names = ", ".join(display_name(line.change.key) for line in alike)
         notes = (*notes, f"left as found, because the machine has one value for all servers: {names}")
-    worth = gains_by_lever(profiles)
-    space = space_of(plan, server, layers, load_levers(), worth)
+    space = space_of(plan, server, layers, load_levers(), gains_by_lever(profiles))
 
     def why_not(point: Point) -> str:
         return _why_not(space.whole(point), planned, base, memory)
 
     offered, refused = triable(space, why_not)
     never = (f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused)
-    return Searched(plan, offered, (*notes, *never), why_not, memory, worth)
+    return Searched(plan, offered, (*notes, *never), why_not, memory)
 
 
 def _memory(server: Server, data_bytes: int) -> Memory:

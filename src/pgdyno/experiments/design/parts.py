@@ -9,12 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.terms import ONLY, WITHOUT
 from pgdyno.model.tuning.space import BUILD
 from pgdyno.model.variants.variant import Variant
 
 MOST_PARTS = 7
-"""Arbitrary: 16 servers take turns then. More would share an hour between too many."""
+"""Arbitrary: 16 or 17 servers take turns then. More would share an hour between too many."""
 
 OTHERS = "others"
 """The name of the part that holds what has no part of its own."""
@@ -58,6 +59,16 @@ def taken_apart(base: Variant, whole: Variant, parts: Sequence[PlanPart]) -> lis
         for part in parts
         for prefix, keys in ((WITHOUT, everything - part.keys), (ONLY, part.keys))
     ]
+
+
+def notes_on_parts(parts: Sequence[PlanPart], worth: Mapping[str, float]) -> tuple[str, ...]:
+    """Say which changes have no part of their own, or why nothing was taken apart."""
+    if len(parts) < 2:
+        why_not = f"all changes belong to {parts[0].name}" if parts else "no change differs between servers"
+        return (f"nothing was taken apart: {why_not}",)
+    why = "that could bring least by the profile" if worth else "that come last, as no profile ranks them"
+    held = [", ".join(map(display_name, sorted(one.keys))) for one in parts if one.name == OTHERS]
+    return tuple(f'"{OTHERS}" holds the changes {why}: {names}' for names in held)
 
 
 def _with(base: Variant, whole: Variant, keys: Collection[str]) -> Variant:

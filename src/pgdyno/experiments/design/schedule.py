@@ -31,12 +31,14 @@ def turns_of(arms: int, design: Design) -> int:
 
 
 def for_arms(arms: int, design: Design) -> Design:
-    """Return the design for a study that stands many servers side by side: one block a round.
+    """Return the design for a study that stands many servers side by side: as many blocks, one a round.
 
     A square of nine arms or more is as long as several blocks of few, and rounds tell more than blocks: each
     has servers of its own.
     """
-    return design if arms < _MANY_ARMS else replace(design, blocks_per_round=1)
+    if arms < _MANY_ARMS or design.kind is DesignKind.ALTERNATING:
+        return design
+    return replace(design, rounds=design.rounds * design.blocks_per_round, blocks_per_round=1)
 
 
 def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:

@@ -14,7 +14,7 @@ from pgdyno.experiments.peers import load
 from pgdyno.experiments.verdicts.contrasts import contrast_intervals
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, WITHOUT
+from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, left_out_per_application
 
 _FEWEST_PEERS = 2  # beside one alone, the verdicts on both say what there is to say
 
@@ -37,9 +37,12 @@ class PeerEffects:
 
 def own_arms_of(experiment: Experiment) -> list[str]:
     """Return the names of pgdyno's own configurations, in their order."""
-    starts = (WITHOUT, f"{WHOLE_STACK}-")
-    names = [one.name for one in experiment.variants]
-    return [name for name in names if name in (PLAN, WHOLE_STACK) or name.startswith(starts)]
+    return [one.name for one in experiment.variants if _is_own(one.name)]
+
+
+def _is_own(name: str) -> bool:
+    part = name.removeprefix(f"{WHOLE_STACK}-")
+    return name in (PLAN, WHOLE_STACK) or bool(left_out_per_application(part))
 
 
 def peers_of(experiment: Experiment) -> list[str]:

@@ -27,7 +27,7 @@ def peers_text(experiment: Experiment) -> str:
         return ""
     tables = peer_tables(experiment)
     if not tables:
-        return "How pgdyno compares with each peer is not known: too few rounds count.\n"
+        return "How pgdyno compares with each peer is not known: in too few rounds all servers count.\n"
     return "\n".join([*(line for table in tables for line in _lines(table)), FASTEST_LOOKS_FASTER]) + "\n"
 
 

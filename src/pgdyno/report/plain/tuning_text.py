@@ -76,7 +76,7 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
     winner = tuning.winner
     if winner is None:
         is_slower = any(one.state is TrialState.LOST and one.reason for one in tuning.trials)
-        nowhere = ", and nowhere slower" if is_slower else ""
+        nowhere = " without being slower on a workload" if is_slower else ""
         yield f"None was faster than the configuration as found{nowhere}."
         return
     removed = {key for one in tuning.removals if one.is_kept for key in one.keys}

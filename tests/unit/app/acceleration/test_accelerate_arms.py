@@ -102,7 +102,7 @@ def test_many_levers_are_seven_parts_and_the_profile_says_which_stay_apart() -> 
     others = next(one for one in found.variants if one.name == "only-others")
     assert others.settings.keys() == {"setting_4", "setting_5", "setting_6"}
     assert found.notes == (
-        '"others" are those that could bring least by the profile: setting_4, setting_5, setting_6',
+        '"others" holds the changes that could bring least by the profile: setting_4, setting_5, setting_6',
     )
 
 
@@ -150,3 +150,9 @@ def test_the_plan_as_applied_is_not_measured_twice_under_two_names() -> None:
     found = arms(GENERIC, PAGES, attribute=Attribute.LAYERS)
     assert "without-plan_cache_mode" not in names(found)
     assert "without-application" in names(found)
+
+
+def test_a_plan_of_one_part_is_said_not_to_be_taken_apart() -> None:
+    found = arms(BUFFERS, GENERIC, attribute=Attribute.LAYERS)
+    assert names(found) == ["default", "plan", "without-plan_cache_mode"]
+    assert found.notes == ("nothing was taken apart: all changes belong to application",)

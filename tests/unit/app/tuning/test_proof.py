@@ -43,7 +43,7 @@ def proven(
     )
     trial = Trial(1, PLAN, None, (TrialRound(0.1, 0.1, 0.0),), state)
     tuning = Tuning("20261125-000000-tune", "guided", 1, ("w",), "s", space, (trial,), answer=ANSWER)
-    searched = Searched(Plan((), (), (), None), space, ("a note",), lambda _: "", memory, {})
+    searched = Searched(Plan((), (), (), None), space, ("a note",), lambda _: "", memory)
     base = Variant("default")
     request = TuneRequest(Conditions(None, {}, Design()), base, 600.0, is_attributed=is_attributed)
     rounds = TrialRounds(cast("ScratchArena", Unasked()), base, space, {}, Design(), Lines())

@@ -7,7 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pgdyno.experiments.design.schedule import seats, slice_order, trial_order, window_ends, writing_time_s
+from pgdyno.experiments.design.schedule import (
+    for_arms,
+    seats,
+    slice_order,
+    trial_order,
+    window_ends,
+    writing_time_s,
+)
 from pgdyno.model.experiments.experiment import Design, DesignKind, ResetPolicy
 from pgdyno.model.experiments.workload import DataSet, Step, Workload
 
@@ -96,3 +103,14 @@ def test_a_server_is_written_to_in_its_warm_up_and_in_its_part_of_the_blocks(
 ) -> None:
     design = Design(kind=kind, blocks_per_round=2, block_s=6.0, slice_s=0.5, warmup_s=2.0)
     assert writing_time_s(workloads, design, arms=2) == seconds
+
+
+@pytest.mark.parametrize(("arms", "rounds", "blocks"), [(2, 6, 2), (8, 6, 2), (9, 12, 1), (17, 12, 1)])
+def test_many_servers_have_one_block_a_round_and_as_many_blocks(arms: int, rounds: int, blocks: int) -> None:
+    found = for_arms(arms, Design(rounds=6, blocks_per_round=2))
+    assert (found.rounds, found.blocks_per_round) == (rounds, blocks)
+
+
+def test_whole_trials_have_as_many_blocks_as_they_were_given() -> None:
+    alternating = Design(kind=DesignKind.ALTERNATING, rounds=6, blocks_per_round=2)
+    assert for_arms(12, alternating) == alternating

@@ -61,7 +61,7 @@ def test_every_peer_has_a_line_with_each_of_pgdynos_configurations() -> None:
 
 def test_too_few_rounds_are_said() -> None:
     short = replace(experiment(), blocks=experiment().blocks[:4])
-    assert "is not known: too few rounds count" in peers_text(short)
+    assert "is not known: in too few rounds all servers count" in peers_text(short)
 
 
 def test_the_page_and_the_document_have_the_same() -> None:

@@ -39,7 +39,7 @@ def test_a_trial_that_was_slower_on_a_workload_says_on_which() -> None:
     slower = replace(WON, state=TrialState.LOST, reason="slower on sysbench-read-write")
     assert "over the default, slower on sysbench-read-write (2 rounds)" in trial_line(slower)
     assert answer_text(tuning(trials=(slower,))).endswith(
-        "None was faster than the configuration as found, and nowhere slower.\n"
+        "None was faster than the configuration as found without being slower on a workload.\n"
     )
 
 
