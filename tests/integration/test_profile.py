@@ -62,7 +62,13 @@ def test_clients_that_wait_for_a_row_are_seen_waiting_for_it(bank: dict[str, Any
 
 @needs_samples
 def test_samples_tell_the_parts_of_the_work_apart(bank: dict[str, Any]) -> None:
-    assert [one for one in bank["remarks"] if not one.startswith("CPUs idled as booted")] == []
+    usual = ("CPUs idled as booted", "no hardware counters: ")
+    assert [one for one in bank["remarks"] if not one.startswith(usual)] == []
+    assert (bank["counted"] is None) == any(one.startswith(usual[1]) for one in bank["remarks"])
+    [layout] = bank["layouts"]
+    assert not layout["is_simulated"]
+    assert sum(page["share"] for page in layout["heat"]) == pytest.approx(1)
+    assert layout["counted"] > 100
     work = us_by_group(bank, "server")
     assert {parts.ROW_CHANGES, parts.WAL_FLUSH, parts.SENDING, parts.RECEIVING} <= work.keys(), work
     assert work.get(parts.OTHER, 0.0) < 0.1 * sum(work.values()), work
@@ -191,6 +197,7 @@ def test_an_idle_server_has_no_profile(scratch_pg18: RealServer, home: Path) -> 
         (("pgbench-select",), "no PostgreSQL was named"),
         (("tpch", "--embedded"), 'no workload "tpch"'),
         (("--dsn", "host=/nowhere", "--embedded"), "--embedded cannot be combined with --dsn"),
+        (("--dsn", "host=/nowhere", "--simulate"), "--simulate cannot be combined with --dsn"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_loaded(arguments: tuple[str, ...], said: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.ports import Progress
     from pgdyno.model.profiles.profile import TransactionProfile
 
-_CYCLES = 8  # of 6.5 s each
+_CYCLES = 8  # of 6.5 s each, with hardware counters a second more
 _WATCHED_S = 60.0
 
 
@@ -36,6 +36,7 @@ class _Loaded:
     cycles: int
     seed: int
     as_booted: bool
+    simulate: bool
 
     def require_nothing(self) -> None:
         """Refuse options that a running server's traffic has no use for. Raises: UsageError."""
@@ -44,6 +45,7 @@ class _Loaded:
             "--pg-bin": self.pg_bin,
             "--compare": self.compare,
             "--scale": self.scale,
+            "--simulate": self.simulate,
         }
         if refused := [name for name, value in given.items() if value]:
             raise UsageError(f"{' and '.join(refused)} cannot be combined with --dsn")
@@ -75,6 +77,7 @@ class _Loaded:
     "  pgdyno profile shop.toml --embedded --clients 1\n"
     "  pgdyno profile sysbench-read-only --embedded \\\n"
     "      --compare default generic:plan_cache_mode=force_generic_plan\n"
+    "  pgdyno profile sysbench-read-only --embedded --simulate\n"
     "  pgdyno profile --dsn service=production --for 2m",
 )
 @click.argument("workload", required=False)
@@ -123,6 +126,11 @@ class _Loaded:
     show_default=True,
     metavar="N",
     help="How often the windows are repeated; they take 6.5 s for each variant.",
+)
+@click.option(
+    "--simulate",
+    is_flag=True,
+    help="Simulate a processor as well (valgrind): instructions, cache misses, branches, the code by place.",
 )
 @seed_option
 @as_booted_option
@@ -208,14 +216,18 @@ def _found(
         warn_about_password(dsn)
         return (profile_attached(dsn, duration_s, progress),)
     from pgdyno.app.profiling.profile import profile
+    from pgdyno.app.profiling.simulate import profile_and_simulate
 
     assert workload is not None  # noqa: S101 — there is one subject
-    return profile(loaded.request(workload), progress)
+    request = loaded.request(workload)
+    return profile_and_simulate(request, progress) if loaded.simulate else profile(request, progress)
 
 
 def _show(found: tuple[TransactionProfile, ...]) -> None:
     from pgdyno.report.elements.terminal import plain_table
     from pgdyno.report.profiles import profile_text
+    from pgdyno.report.profiles.code_strip import by_origin, code_notes, code_table
+    from pgdyno.report.profiles.processor import processor_notes, processor_tables
 
     for one in found:
         echo(profile_text.headline(one))
@@ -223,10 +235,17 @@ def _show(found: tuple[TransactionProfile, ...]) -> None:
     echo("")
     print_wide(plain_table(account))
     for one in found:
-        for table in (profile_text.kernel_table(one), profile_text.statement_table(one)):
+        its = (profile_text.kernel_table(one), profile_text.statement_table(one), *processor_tables(one))
+        for table in its:
             if table.rows:
                 echo(f"\n{one.variant}: {table.caption}\n")
                 print_wide(plain_table(table))
         echo("")
-        for line in (*profile_text.advice_lines(one), *profile_text.notes(one)):
+        for line in (*profile_text.advice_lines(one), *profile_text.notes(one), *processor_notes(one)):
             echo(line)
+    for labelled in by_origin(found):
+        table = code_table(labelled)
+        echo(f"\n{table.caption}\n")
+        print_wide(plain_table(table))
+    for line in code_notes(found):
+        echo(line)

@@ -85,6 +85,8 @@ def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object],
         document["rate"] = request.rate_tps
     if request.think_times_s:
         document["think_times_s"] = list(request.think_times_s)
+    if request.transactions is not None:
+        document["count"] = request.transactions
     if request.max_errors:
         document["max_errors"] = request.max_errors
     return json.dumps(document)

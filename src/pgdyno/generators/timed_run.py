@@ -1,4 +1,4 @@
-"""One load on one server for a time, issued by pgdyno-driver, without a comparison."""
+"""One load on one server for a time or a number of transactions, by pgdyno-driver, without a comparison."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.generators.given_up import errors_of
+from pgdyno.generators.given_up import errors_of, require_few
 
 _DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
+_INTERVAL_LIMIT_S = 300.0  # between two signs of life; it tells each second how far it is
 
 
 @dataclass(frozen=True)
@@ -45,3 +46,16 @@ def run_for(
     (arm,) = driver.stop()["arms"]
     transactions = sum(role["transactions"] for role in arm["roles"])
     return TimedRun(arm["running_s"], transactions, errors_of(arm))
+
+
+def run_counted(driver: DriverProcess, job: str, when_connected: Callable[[], None]) -> None:
+    """Issue a job's transactions until its clients have done their number of them.
+
+    ``when_connected`` is called before the first. Raises: GeneratorFailedError.
+    """
+    driver.start(job)
+    when_connected()
+    driver.send({"do": "run"})
+    while (event := driver.receive(_INTERVAL_LIMIT_S))["event"] != "run-ended":
+        driver.expect("interval", event)
+    require_few(driver.stop())

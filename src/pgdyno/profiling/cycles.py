@@ -59,13 +59,14 @@ class Window:
 class Sampled:
     """Samples of the sessions' stacks: by part, by part in the kernel, by way into the kernel, and by stack.
 
-    Stacks are innermost first.
+    Stacks are innermost first. ``code`` counts samples outside the kernel by file, place in it and function.
     """
 
     parts: Mapping[str, int]
     in_kernel: Mapping[str, int]
     entries: Mapping[str, int]
     stacks: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    code: Mapping[tuple[str, int, str], int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -77,6 +78,7 @@ class Sampled:
         """Count the stacks of these processes."""
         parts, in_kernel, entries = Counter[str](), Counter[str](), Counter[str]()
         frames = Counter[tuple[str, ...]]()
+        code = Counter[tuple[str, int, str]]()
         for stack in stacks:
             if stack.pid in pids:
                 frames[stack.frames] += 1
@@ -85,7 +87,9 @@ class Sampled:
                 if stack.in_kernel:
                     in_kernel[part] += 1
                     entries[kernel_entry(stack.frames)] += 1
-        return cls(parts, in_kernel, entries, frames)
+                elif stack.frames:
+                    code[stack.file, stack.offset, stack.frames[0]] += 1
+        return cls(parts, in_kernel, entries, frames, code)
 
 
 @dataclass(frozen=True)

@@ -100,12 +100,14 @@ def test_one_cycle_has_no_interval() -> None:
 def test_samples_of_other_processes_are_not_counted() -> None:
     stacks = [
         Stack(1, 0, ("__x64_sys_sendto", "socket_flush"), in_kernel=True),
-        Stack(1, 0, ("tuplesort_performsort",), in_kernel=False),
+        Stack(1, 0, ("tuplesort_performsort",), in_kernel=False, file="/bin/postgres", offset=0x4010),
         Stack(2, 0, ("standard_planner",), in_kernel=False),
     ]
     found = Sampled.of(stacks, {1})
     counted = {stack.frames: 1 for stack in stacks[:2]}
-    assert found == Sampled({parts.SENDING: 1, parts.SORTING: 1}, {parts.SENDING: 1}, {"sendto": 1}, counted)
+    code = {("/bin/postgres", 0x4010, "tuplesort_performsort"): 1}
+    by_part = {parts.SENDING: 1, parts.SORTING: 1}
+    assert found == Sampled(by_part, {parts.SENDING: 1}, {"sendto": 1}, counted, code)
     entries = kernel_entries([Cycle(window(session_cpu=400), sampled=found)])
     assert [(one.name, one.time.us) for one in entries] == [("sendto", 200.0)]
 

@@ -20,6 +20,43 @@ RECORDED = """\
 """
 
 
+# Recorded with files: a sample of Python's own start, perf 6.1; shortened, paths as they may be elsewhere.
+WITH_FILES = """\
+20707 28524.434958078:
+\t           7fff0 __GI___fgets_unlocked (/usr/lib/x86_64-linux-gnu/libc.so.6)
+\t            1080 _start (/usr/bin/python3.11)
+
+20707 28524.441137471:
+\t          1cca35 update_one_slot (inlined)
+\t          1cca35 type_new (/usr/lib/libpython3.11.so.1.0)
+
+20707 28524.443162824:
+\tffffffff820cc545 unix_stream_sendmsg ([kernel.kallsyms])
+\t          10ab59 operator new(unsigned long) (/usr/lib/x86_64-linux-gnu/libc.so.6)
+
+20707 28524.443162999:
+\t          10ab59 [unknown] ([unknown])
+
+"""
+
+
+def test_the_file_of_the_innermost_functions_code_and_the_place_in_it() -> None:
+    found = list(parse_stacks(WITH_FILES.splitlines(keepends=True)))
+    assert [(one.file, one.offset) for one in found] == [
+        ("/usr/lib/x86_64-linux-gnu/libc.so.6", 0x7FFF0),
+        ("/usr/lib/libpython3.11.so.1.0", 0x1CCA35),
+        ("[kernel.kallsyms]", 0xFFFFFFFF820CC545),
+        ("[unknown]", 0x10AB59),
+    ]
+    assert [one.in_kernel for one in found] == [False, False, True, False]
+    assert [one.frames for one in found] == [
+        ("__GI___fgets_unlocked", "_start"),
+        ("update_one_slot", "type_new"),
+        ("unix_stream_sendmsg", "operator new(unsigned long)"),
+        ("[unknown]",),
+    ]
+
+
 def test_frames_are_innermost_first_and_the_kernels_are_known_by_their_addresses() -> None:
     assert list(parse_stacks(RECORDED.splitlines(keepends=True))) == [
         Stack(
@@ -27,12 +64,14 @@ def test_frames_are_innermost_first_and_the_kernels_are_known_by_their_addresses
             587_339_874_123,
             ("unix_stream_sendmsg", "__x64_sys_sendto", "__send", "socket_flush", "main"),
             in_kernel=True,
+            offset=0xFFFFFFFF820CC545,
         ),
         Stack(
             17018,
             587_345_888_456,
             ("hash_search_with_hash_value", "FetchPreparedStatement", "[unknown]"),
             in_kernel=False,
+            offset=0x5AFA13,
         ),
     ]
 

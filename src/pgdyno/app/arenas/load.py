@@ -28,7 +28,7 @@ from pgdyno.generators.given_up import MOST_ERRORS
 from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.generators.step_run import StepResult, run_step
 from pgdyno.generators.switched import SwitchedTurns
-from pgdyno.generators.timed_run import TimedRun, run_for
+from pgdyno.generators.timed_run import TimedRun, run_counted, run_for
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
@@ -150,6 +150,25 @@ class Loads:
             run = run_for(process, job, seconds, tell)
         require_kept()
         return run
+
+    def run_counted(
+        self,
+        arm: Arm,
+        workload: Workload,
+        seed: int,
+        transactions: int,
+        when_connected: Callable[[], None],
+    ) -> None:
+        """Issue a number of a workload's transactions by one client: equal ones for equal seeds.
+
+        ``when_connected`` is called before the first. Raises: GeneratorFailedError with the driver's words.
+        """
+        alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
+        target = ArmTarget(arm.variant.name, _target(arm, workload))
+        request = replace(alone, transactions=transactions)
+        job = driver.job([target], workload.driver_name, _options(arm, workload), request)
+        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+            run_counted(process, job, when_connected)
 
     def connect(self, arm: Arm, workload: Workload) -> Connection:
         """Open a session as a workload's load has: same role, and search path. It reads alone.

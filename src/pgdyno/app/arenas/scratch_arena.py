@@ -55,7 +55,7 @@ class ScratchArena:
     their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
     says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
     the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
-    ``spin`` keeps CPUs awake for the time of an experiment.
+    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program.
     """
 
     workspace: Workspace
@@ -71,6 +71,7 @@ class ScratchArena:
     is_prepared: bool = False
     begin_turn: BeginTurn | None = None
     spin: Spin = nullcontext
+    under: tuple[str, ...] = ()
 
     @property
     def installation_name(self) -> str:
@@ -236,6 +237,7 @@ class ScratchArena:
             environment=variant.environment,
             scheduling_policy=variant.scheduling_policy,
             has_network=data_set.dump is None,
+            under=self.under,
         )
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:

@@ -1,6 +1,6 @@
 """Run the cycles of a profile: windows in which arms are counted, sampled and traced, each by itself.
 
-    cycle = for each arm: plain · sampled · statements · traced
+    cycle = for each arm: plain · sampled · statements · traced · hardware counters
 
 So what is measured of one kind is not slowed down by the means of another. Arms take their windows of a kind
 one after the other, in an order that is reversed from cycle to cycle.
@@ -12,24 +12,28 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.local_machine import online_cpus
 from pgdyno.app.profiling.counters import Processes, Turn, take_turn
+from pgdyno.app.profiling.hardware import HardwareCounters
 from pgdyno.app.profiling.recordings import Recordings
 from pgdyno.app.profiling.statements import StatementCounting
 from pgdyno.generators.turns import Turns
 from pgdyno.model.hosts.activity import CPU, ActivitySample
+from pgdyno.profiling.perf_stat import PerfCounts
 from pgdyno.server.sampling.activity import ActivitySampling
 
 PLAIN_S = 2.0
 SAMPLED_S = 3.0
 STATEMENTS_S = 1.0
 TRACED_S = 0.5
+HARDWARE_S = 1.0
 _TRACED_CPUS = (
     4  # on more, the trace's windows are shorter: each CPU switches some ten thousand times a second
 )
-CYCLE_S = PLAIN_S + SAMPLED_S + STATEMENTS_S + TRACED_S
+CYCLE_S = PLAIN_S + SAMPLED_S + STATEMENTS_S + TRACED_S + HARDWARE_S
 _LOOK_EVERY_S = 0.05
 
 
@@ -42,17 +46,19 @@ class ArmTurns:
     waits: list[Mapping[str, float]] = field(default_factory=list)
     statements: list[Turn] = field(default_factory=list)
     traced: list[Turn] = field(default_factory=list)
+    hardware: list[tuple[Turn, PerfCounts]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Profiling:
-    """All that takes part: arms with their processes and statements, their load, and perf's recordings."""
+    """All that takes part: arms, their processes, statements and load, perf's recordings and counters."""
 
     arms: Sequence[Arm]
     processes: Sequence[Processes]
     statements: Sequence[StatementCounting | None]
     turns: Turns
     recordings: Recordings
+    hardware: HardwareCounters
 
     def run(self, cycles: int, tell: Callable[[int], None]) -> tuple[ArmTurns, ...]:
         """Run all cycles; ``tell`` is told how many are done. Raises: GeneratorFailedError, ServerError."""
@@ -60,7 +66,7 @@ class Profiling:
         for cycle in range(cycles):
             tell(cycle)
             order = range(len(self.arms))
-            for kind in (self._plain, self._sampled, self._counted, self._traced):
+            for kind in (self._plain, self._sampled, self._counted, self._traced, self._in_hardware):
                 for arm in order if cycle % 2 == 0 else reversed(order):
                     kind(arm, taken[arm])
         return taken
@@ -84,6 +90,12 @@ class Profiling:
         if self.recordings.has_trace:
             with self.recordings.tracing():
                 taken.traced.append(self._turn(arm, self._traced_s))
+
+    def _in_hardware(self, arm: int, taken: ArmTurns) -> None:
+        if self.hardware.are_there:
+            sessions = self.processes[arm].sessions
+            if window := self.hardware.count(sessions, partial(self._turn, arm, HARDWARE_S)):
+                taken.hardware.append(window)
 
     @property
     def _traced_s(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.opening import open_scratch_arena
@@ -13,8 +14,10 @@ from pgdyno.app.awake.awake import AwakeKeeper
 from pgdyno.app.local_machine import machine_claimed, online_cpus
 from pgdyno.app.profiling.counters import Processes
 from pgdyno.app.profiling.cycles import CYCLE_S, ArmTurns, Profiling
+from pgdyno.app.profiling.hardware import find_hardware_counters
+from pgdyno.app.profiling.layouts import sampled_layout
 from pgdyno.app.profiling.recordings import open_recordings
-from pgdyno.app.profiling.results import PerfData, cycles_of, transactions_in
+from pgdyno.app.profiling.results import PerfData, counted_of, cycles_of, transactions_in
 from pgdyno.app.profiling.statements import DATABASE, LIBRARY, StatementCounting, counting
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.generators.transaction_log import log_label
@@ -131,16 +134,19 @@ def _of_arms(
         processes = [Processes.of(arm, turns.pids(index), loads.split) for index, arm in enumerate(arms)]
         pids = [pid for one in processes for pid in (*one.sessions, *one.background)]
         recordings = stack.enter_context(open_recordings(loads.scratch, pids, _SAMPLES_PER_S, is_traced=True))
-        profiling = Profiling(arms, processes, statements, turns, recordings)
+        hardware = find_hardware_counters(loads.scratch)
+        profiling = Profiling(arms, processes, statements, turns, recordings, hardware)
         progress.step(f"profiling {workload.name}")
         taken = profiling.run(request.cycles, lambda done: progress.advance(done, request.cycles))
         turns.end()
         recordings.end()
         progress.step("reading what was recorded")
-        remarks = (*recordings.remarks, *(() if is_counting else (_NO_STATEMENTS,)))
+        remarks = (*recordings.remarks, *hardware.remarks, *(() if is_counting else (_NO_STATEMENTS,)))
         idle = frozenset((0, *loads.split.spinners))
         recorded = PerfData(tuple(recordings.stacks()), tuple(recordings.events()), idle)
-        return tuple(_results(request, profiling, taken, recorded, remarks))
+        installations = map(arena.installation_of, request.variants)
+        programs = [Path(one.program("postgres")).resolve() for one in installations]
+        return tuple(_results(request, profiling, taken, recorded, programs, remarks))
 
 
 def _results(
@@ -148,6 +154,7 @@ def _results(
     profiling: Profiling,
     taken: Sequence[ArmTurns],
     recorded: PerfData,
+    programs: Sequence[Path],
     remarks: tuple[str, ...],
 ) -> Iterator[TransactionProfile]:
     for index, variant in enumerate(request.variants):
@@ -157,7 +164,13 @@ def _results(
         profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))
         counted, statements = transactions_in(taken[index].statements, log), profiling.statements[index]
         times, gap = _times(statements, counted)
-        yield sum_up(profiled, cycles, times, (*remarks, *gap))
+        found = sum_up(profiled, cycles, times, (*remarks, *gap))
+        layout = sampled_layout(programs[index], cycles)
+        yield replace(
+            found,
+            counted=counted_of(taken[index], profiling.hardware.events, log),
+            layouts=(layout,) if layout else (),
+        )
 
 
 def _times(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -13,7 +13,9 @@ from pgdyno.app.profiling.counters import Processes, Turn
 from pgdyno.app.profiling.cycles import ArmTurns
 from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.model.errors import MeasurementError
+from pgdyno.model.profiles.microarchitecture import Microarchitecture
 from pgdyno.profiling.cycles import Cycle, Sampled, Traced, Window
+from pgdyno.profiling.hardware import CountedWindow, of_hardware
 from pgdyno.profiling.scheduling import SchedulingEvent, delays_of
 from pgdyno.profiling.stacks import Stack
 
@@ -66,6 +68,19 @@ def cycles_of(
         )
         for index, plain in enumerate(taken.plain)
     )
+
+
+def counted_of(taken: ArmTurns, events: Mapping[str, str], log: Transactions) -> Microarchitecture | None:
+    """Return the figures of an arm's windows with hardware counters; None if there are none.
+
+    ``events`` are perf's, by their figure.
+    """
+    windows = [
+        CountedWindow(counts, transactions)
+        for turn, counts in taken.hardware
+        if (transactions := transactions_in((turn,), log))
+    ]
+    return of_hardware(windows, events) if windows else None
 
 
 def transactions_in(turns: Iterable[Turn], log: Transactions) -> int:

@@ -11,12 +11,13 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.attached_server import postmaster_of
 from pgdyno.app.local_machine import online_cpus, workspace
+from pgdyno.app.profiling.layouts import sampled_layout
 from pgdyno.app.profiling.recordings import Recordings, open_recordings
 from pgdyno.app.profiling.results import within
 from pgdyno.host.machine.cpu_times import read_host_cpu
@@ -230,6 +231,7 @@ def profile_attached(dsn: str, duration_s: float, progress: Progress) -> Transac
                     watched.append(traffic.watch(window_s, tell))
                 watched[-1].require_traffic()
             recordings.end()
+            program = _program(postmaster)
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
         progress.step("reading what was recorded")
         stacks = within(recordings.stacks(), watched)
@@ -237,7 +239,19 @@ def profile_attached(dsn: str, duration_s: float, progress: Progress) -> Transac
         remarks = (*recordings.remarks, *_remarks(watched, postmaster), _cost(share))
         label = f"port={connection.info.port} dbname={connection.info.dbname}"
     sessions = sum(one.mean_sessions for one in watched) / len(watched)
-    return sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
+    found = sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
+    layout = None if program is None else sampled_layout(program, cycles)
+    return replace(found, layouts=(layout,) if layout else ())
+
+
+def _program(postmaster: Fact[int]) -> Path | None:
+    """Return the file of the server's program, if its processes are seen and we may look."""
+    if isinstance(postmaster.value, Unknown):
+        return None
+    try:
+        return Path(f"/proc/{postmaster.value}/exe").readlink()
+    except OSError:
+        return None
 
 
 def _on_this_host(postmaster: Fact[int], own: int) -> Fact[int]:

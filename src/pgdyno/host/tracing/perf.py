@@ -9,26 +9,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from select import select
 from typing import Final
 
+from pgdyno.host.tracing.controlled import ControlledPerf, Wrap, controlled
 from pgdyno.model.errors import ServerError
 
 _STACK_BYTES = 8192  # copied with each sample, to find callers by; the least that perf's manual suggests
 _ANSWER_LIMIT_S = 10.0
-_END_LIMIT_S = 30.0
-_MOST_WORDS = 400
-STACKS: Final = "pid,time,ip,sym"
+STACKS: Final = "pid,time,ip,sym,dso"
 """The fields of a sample's text, for ``profiling/stacks.py``."""
 SCHEDULING: Final = "tid,cpu,time,event,trace"
 """The fields of a scheduler's event, for ``profiling/scheduling.py``."""
-
-Wrap = Callable[[Sequence[str]], Sequence[str]]
-"""Wraps a command line so that it ends with us, or runs as another user."""
 
 
 def find_perf() -> str | None:
@@ -66,57 +61,16 @@ class Recording:
 
     program: str
     file: Path
-    _process: subprocess.Popen[bytes]
-    _commands: int
-    _answers: int
-    _is_on: bool = field(default=False, init=False)
+    _perf: ControlledPerf
 
-    @contextmanager
-    def on(self) -> Iterator[None]:
+    def on(self) -> AbstractContextManager[None]:
         """Record for the length of a context. Raises: ServerError if perf has ended."""
-        self._tell("enable")
-        try:
-            yield
-        finally:
-            self._tell("disable")
+        return self._perf.on()
 
     def end(self) -> None:
         """End it, so that its file is whole. Raises: ServerError in perf's words."""
-        self._tell("stop")
-        try:
-            _, words = self._process.communicate(timeout=_END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise ServerError(
-                "perf record did not end", hint="see what holds it up: perf record -a sleep 1"
-            ) from None
-        if self._process.returncode != 0:
-            raise _failed(words)
-
-    def close(self) -> None:
-        """Kill it if it still runs, and close its pipes."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.communicate()
-        for pipe in (self._commands, self._answers):
-            os.close(pipe)
-
-    def wait_until_ready(self) -> None:
-        """Wait until it obeys. Raises: ServerError in perf's words, if it may not record for example."""
-        self._tell("ping")
-
-    def _tell(self, command: str) -> None:
-        try:
-            os.write(self._commands, f"{command}\n".encode())
-        except BrokenPipeError:
-            raise self._ended() from None
-        if not select([self._answers], [], [], _ANSWER_LIMIT_S)[0]:
-            raise ServerError(f"perf record did not answer within {_ANSWER_LIMIT_S:.0f} s")
-        if not os.read(self._answers, 64):
-            raise self._ended()
-
-    def _ended(self) -> ServerError:
-        _, words = self._process.communicate(timeout=_END_LIMIT_S)
-        return _failed(words)
+        self._perf.tell("stop")
+        self._perf.wait()
 
 
 @contextmanager
@@ -126,33 +80,9 @@ def recording(program: str, options: Sequence[str], file: Path, wrap: Wrap) -> I
     ``wrap`` has it end with us: perf would go on for ever.
     Names of programs are looked up when the recording is read; nothing is kept in the user's cache of them.
     """
-    their_commands, commands = os.pipe()
-    answers, their_answers = os.pipe()
-    argv = [program, "record", "--quiet", "--clockid", "mono", "--no-buildid", "--no-buildid-cache"]
-    argv += [
-        "--delay",
-        "-1",
-        f"--control=fd:{their_commands},{their_answers}",
-        "--output",
-        str(file),
-        *options,
-    ]
-    process = subprocess.Popen(
-        wrap(argv),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        pass_fds=(their_commands, their_answers),
-        start_new_session=True,
-    )
-    os.close(their_commands)
-    os.close(their_answers)
-    started = Recording(program, file, process, commands, answers)
-    try:
-        started.wait_until_ready()
-        yield started
-    finally:
-        started.close()
+    argv = ["record", "--quiet", "--clockid", "mono", "--no-buildid", "--no-buildid-cache"]
+    with controlled(program, [*argv, "--output", str(file), *options], wrap) as perf:
+        yield Recording(program, file, perf)
 
 
 def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_names: Path) -> Iterator[str]:
@@ -176,8 +106,3 @@ def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_nam
         yield from process.stdout
     if process.returncode != 0:
         raise ServerError("perf script could not read what perf record has written")
-
-
-def _failed(words: bytes) -> ServerError:
-    said = " ".join(words.decode(errors="replace").split())[:_MOST_WORDS]
-    return ServerError("perf record failed", detail=said or None)

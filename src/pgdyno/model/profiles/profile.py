@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pgdyno.model.profiles.microarchitecture import Microarchitecture
+from pgdyno.model.profiles.text_layout import TextLayout
+
 SHOWN_SHARE = 0.02
 """Of a transaction's time: below it, advice is not worth a line. Arbitrary."""
 
@@ -95,7 +98,8 @@ class TransactionProfile:
     ``sessions`` are those in transactions, on average. ``sampling_slowdown`` is how much slower transactions
     were while they were sampled. ``cpu_share`` is how busy the server's CPUs were; None: that is not seen.
     ``background_us`` is CPU time of the server's other processes. ``remarks`` say what could not be found
-    out, and why, and what finding out has cost.
+    out, and why, and what finding out has cost. ``counted`` is what hardware counters say,
+    ``simulated`` a simulated processor; ``layouts`` are the program's code by place, by each that shows it.
     """
 
     variant: str
@@ -113,6 +117,9 @@ class TransactionProfile:
     advice: tuple[Remedy, ...] = ()
     remarks: tuple[str, ...] = ()
     stacks: tuple[StackCount, ...] = ()
+    counted: Microarchitecture | None = None
+    simulated: Microarchitecture | None = None
+    layouts: tuple[TextLayout, ...] = ()
 
     @property
     def unaccounted_us(self) -> float:

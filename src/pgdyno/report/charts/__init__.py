@@ -11,5 +11,6 @@ scaling one drawing down would make its text unreadable on a phone.
     forest.py   effects with intervals        ratios.py      variant/baseline per block
     values.py   every arm's own values        memory.py      the memory proof
     rates.py    a step's rate over its time   rounds.py      the axis that charts of blocks share
+    heat_strip.py  cells by place, coloured by share
     lines.py    values with intervals over a few places, a panel per data set
 """

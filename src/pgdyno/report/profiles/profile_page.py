@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from pgdyno.model.profiles.profile import AccountGroup, TransactionProfile
 from pgdyno.report.charts.cascade import CascadeBar, cascade
 from pgdyno.report.charts.flame_graph import FlameBar, flame_graph
+from pgdyno.report.charts.heat_strip import STEPS, style_of
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption
 from pgdyno.report.elements.html import render
 from pgdyno.report.elements.tables import Column, Figure, Table
+from pgdyno.report.profiles.code_strip import code_figures, code_notes
 from pgdyno.report.profiles.flames import flames
+from pgdyno.report.profiles.processor import processor_notes, processor_tables
 from pgdyno.report.profiles.profile_text import (
     account_table,
     advice_lines,
@@ -27,6 +30,7 @@ from pgdyno.report.profiles.profile_text import (
 _PAGE = "profile.html.j2"
 _LEAST_FLAME = 0.003  # of all samples: narrower ones would not be seen
 _MOST_FUNCTIONS = 30
+_HEATS = [(f"more than {least:.2%}" if least else "less", style_of(least * 1.01 or 1e-9)) for least in STEPS]
 _STYLES = {one: f"shade-{place}" for place, one in enumerate(AccountGroup)}
 
 
@@ -50,8 +54,17 @@ def render_profiles(profiles: Sequence[TransactionProfile]) -> str:
         compared=comparison_table(*profiles) if len(profiles) > 1 else None,
         sections=[_section(one, place) for place, one in enumerate(profiles)],
         groups=[(str(one), _STYLES[one]) for one in AccountGroup],
-        notes=[*dict.fromkeys(note for one in profiles for note in notes(one))],
+        code=[*code_figures(profiles)],
+        heats=_HEATS,
+        notes=[*dict.fromkeys(_notes(profiles))],
     )
+
+
+def _notes(profiles: Sequence[TransactionProfile]) -> Iterator[str]:
+    for one in profiles:
+        yield from notes(one)
+        yield from processor_notes(one)
+    yield from code_notes(profiles)
 
 
 def _section(profile: TransactionProfile, place: int) -> ProfileSection:
@@ -60,7 +73,7 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
     description = "; ".join(f"{bar.label} {bar.shown}" for bar in bars)
     caption = Caption(f"account-{place}", title, description)
     wide, narrow = (cascade(caption, bars, profile.latency.us, width=width) for width in (WIDE, NARROW))
-    tables = (kernel_table(profile), statement_table(profile))
+    tables = (kernel_table(profile), statement_table(profile), *processor_tables(profile))
     return ProfileSection(
         profile.variant,
         Figure(title, wide, narrow, account_table(profile)),

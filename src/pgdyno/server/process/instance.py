@@ -43,6 +43,7 @@ class Instance:
         environment: variables that only the server's own program gets.
         scheduling_policy: of sched(7), for the server's own program and its children; None = pgdyno's.
         memory: the control group that limits its memory, made for each start; None = no limit.
+        under: a program with its options that the server runs under, such as a simulator.
         has_network: without it, what it runs reaches nothing outside, where the kernel lets us arrange that.
     """
 
@@ -57,6 +58,7 @@ class Instance:
     scheduling_policy: str | None = None
     memory: MemoryGroup | None = None
     has_network: bool = True
+    under: tuple[str, ...] = ()
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _memory_kills: int = field(default=0, init=False)
 
@@ -121,7 +123,7 @@ class Instance:
             "unix_socket_directories": str(self.socket_directory),
             "port": str(self.port),
         }
-        argv = [self.installation.program("postgres"), "-D", str(self.data_directory)]
+        argv = [*self.under, self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         argv = with_environment(argv, self.environment or {})
         if self.scheduling_policy is not None:

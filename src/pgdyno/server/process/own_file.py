@@ -1,4 +1,4 @@
-"""Read files of the user that servers run as: a small one, or the end of a log."""
+"""Read files of the user that servers run as: a small one, a whole one, or the end of a log."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def read_own_end(path: Path) -> str:
     with _opened(path) as file:
         size_bytes = os.fstat(file).st_size
         return os.pread(file, _END_BYTES, max(0, size_bytes - _END_BYTES)).decode(errors="replace")
+
+
+def read_own_whole(path: Path, limit_bytes: int) -> str:
+    """Return a plain file, of a larger one the beginning. Raises: as ``read_own``."""
+    with _opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        return file.read(limit_bytes).decode(errors="replace")
 
 
 @contextmanager

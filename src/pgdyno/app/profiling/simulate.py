@@ -1,0 +1,132 @@
+"""The use case ``profile --simulate``: a simulated processor under a session, beside the account.
+
+Instructions, cache misses and branches of a workload's transactions, and the places of the code that they
+execute. All of it is done twice, each time from the same data, so that it is seen how well it repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.app.profiling.layouts import simulated_layout
+from pgdyno.app.profiling.profile import ProfileRequest, profile
+from pgdyno.app.profiling.simulated_sessions import simulated_run
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.machine.caches import read_caches
+from pgdyno.host.tracing.valgrind import Valgrind, find_valgrind, unknown_instruction
+from pgdyno.model.errors import DataDirectoryError, PgdynoError, ServerError, UsageError
+from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.microarchitecture import Microarchitecture
+from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.profiles.text_layout import TextLayout
+from pgdyno.model.variants.variant import Variant
+from pgdyno.profiling.simulated_caches import SimulatedCaches, simulated_caches
+from pgdyno.profiling.simulation import SimulatedRun, of_simulation
+from pgdyno.server.process.own_file import read_own_end
+
+_REPEATS = 2
+_UNDER_VALGRIND = {
+    "huge_pages": "off",  # valgrind gives none out
+    "autovacuum": "off",  # it would begin at another transaction each time
+}
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated processor's figures, and the code that was executed."""
+
+    figures: Microarchitecture
+    layout: TextLayout | None
+
+
+def profile_and_simulate(
+    request: ProfileRequest, progress: Progress, find: Callable[[], Valgrind | None] = find_valgrind
+) -> tuple[TransactionProfile, ...]:
+    """Profile a workload, and simulate it after that, variant by variant.
+
+    Raises: UsageError without a simulator, and whatever profiling and simulating raise.
+    """
+    valgrind = _require(find())
+    found = profile(request, progress)
+    return tuple(
+        _with_simulation(one, _simulate(valgrind, request, variant, progress))
+        for one, variant in zip(found, request.variants, strict=True)
+    )
+
+
+def _with_simulation(found: TransactionProfile, simulation: Simulation) -> TransactionProfile:
+    layouts = (simulation.layout,) if simulation.layout else ()
+    return replace(found, simulated=simulation.figures, layouts=(*found.layouts, *layouts))
+
+
+def _require(found: Valgrind | None) -> Valgrind:
+    """Return the installed valgrind. Raises: UsageError if there is none."""
+    if found is None:
+        raise UsageError(
+            "--simulate takes valgrind, which is not installed",
+            hint="install the package valgrind: apt-get install valgrind, dnf install valgrind",
+        )
+    return found
+
+
+def _simulate(
+    valgrind: Valgrind, request: ProfileRequest, variant: Variant, progress: Progress
+) -> Simulation:
+    """Simulate a workload's transactions on a scratch server of a variant.
+
+    Raises: ServerError for a program with instructions that valgrind does not know, and whatever starting
+    servers and issuing loads raises.
+    """
+    workload, installation = request.workload, request.installation
+    its_own = {key: value for key, value in variant.settings.items() if key not in variant.files}
+    plain = replace(variant, settings={**its_own, **_UNDER_VALGRIND})
+    caches = simulated_caches(read_caches(Tree()))
+    with open_scratch_arena(installation, (plain,), progress, is_isolated=False, is_timed=False) as arena:
+        directory = arena.loads.scratch / "simulated"
+        directory.mkdir(mode=0o700)
+        arena.workspace.account.own(directory)
+        under = replace(arena, under=valgrind.simulating(directory, caches.options))
+        progress.step(f"preparing the data of {variant.name}")
+        under.load(plain, workload.data_set)
+        progress.step(f"simulating {workload.name} on {variant.name}")
+        runs = []
+        try:
+            for repeat in range(_REPEATS):
+                progress.advance(repeat, _REPEATS)
+                runs.append(simulated_run(under, plain, workload, request.design.seed, directory))
+        except PgdynoError as error:
+            explain(under.loads.scratch, valgrind, error)
+            raise
+        program = Path(under.installation_of(plain).program("postgres")).resolve()
+    return _simulation(valgrind, caches, runs, program)
+
+
+def _simulation(
+    valgrind: Valgrind, caches: SimulatedCaches, runs: Sequence[SimulatedRun], program: Path
+) -> Simulation:
+    source = f"simulated: callgrind {valgrind.version}" + (f", {caches.text}" if caches.text else "")
+    figures = of_simulation(source, runs, caches.remarks)
+    return Simulation(figures, simulated_layout(program, runs[0].counts, source))
+
+
+def explain(scratch: Path, valgrind: Valgrind, error: PgdynoError) -> None:
+    """Raise ServerError if a server's log says that valgrind did not know an instruction."""
+    for log in scratch.glob("*.log"):
+        try:
+            words = unknown_instruction(read_own_end(log))
+        except (DataDirectoryError, FileNotFoundError):
+            continue
+        if words:
+            _refuse(valgrind, words, error)
+
+
+def _refuse(valgrind: Valgrind, words: str, error: PgdynoError) -> NoReturn:
+    raise ServerError(
+        f"valgrind {valgrind.version} does not know an instruction of this server",
+        detail=words,
+        hint="simulate a build for an older processor: pgdyno build --portable x86-64-v3, or x86-64-v2",
+    ) from error

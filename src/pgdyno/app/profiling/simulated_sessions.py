@@ -1,0 +1,93 @@
+"""The sessions of a simulation: on a server that runs under callgrind, one after the other.
+
+A session of N transactions is compared with a shorter one that has the first of them. A session before them
+touches what they touch: caches of the server are filled, and pages that are changed have their full images in
+WAL. Two sessions before that say how many transactions are enough.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.host.tracing.valgrind import output_of
+from pgdyno.model.errors import MeasurementError
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
+from pgdyno.profiling.callgrind import CodeCounts, parse_callgrind
+from pgdyno.profiling.simulation import SimulatedRun
+from pgdyno.server.process.own_file import read_own_whole
+from pgdyno.server.process.processes import is_alive
+
+_SHORTER, _LONGER, _MOST = 20, 100, 3000  # transactions of a session
+_ENOUGH_INSTRUCTIONS = 100_000_000  # what the server does once a second is then less than 0.1 % of them
+_END_LIMIT_S, _POLL_S = 120.0, 0.05
+_LIMIT_BYTES = 256 << 20  # of a session's counts; PostgreSQL's have three megabytes
+# The driver's first session holds its lock on the database, and does nothing else.
+_WORKING_SESSION = """
+SELECT max(a.pid) FROM pg_catalog.pg_stat_activity a
+WHERE a.backend_type = 'client backend' AND a.datname = pg_catalog.current_database()
+AND a.pid <> pg_catalog.pg_backend_pid()
+AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory')
+"""
+
+
+def simulated_run(
+    arena: ScratchArena, variant: Variant, workload: Workload, seed: int, directory: Path
+) -> SimulatedRun:
+    """Return the work of the sessions on a fresh server.
+
+    Raises: MeasurementError if one of them is not seen, and whatever starting it raises.
+    """
+    arena.restore((variant,), (0,), workload.data_set)
+    with arena.arms((variant,), (0,), workload.data_set) as [arm]:
+
+        def session(count: int) -> CodeCounts:
+            return _session(arena, arm, workload, seed, count, directory)
+
+        few, some = session(_SHORTER), session(_LONGER)
+        transactions = enough(some.since(few).totals["Ir"] / (_LONGER - _SHORTER))
+        session(transactions)
+        shorter, longer = session(_SHORTER), session(transactions)
+    arena.discard((variant,), (0,), workload.data_set)
+    return SimulatedRun(longer.since(shorter), transactions - _SHORTER)
+
+
+def enough(instructions: float) -> int:
+    """Return how many transactions a session is to have, by the instructions of one of them."""
+    hundreds = round(_ENOUGH_INSTRUCTIONS / instructions / 100)
+    return max(_LONGER, min(_MOST, hundreds * 100))
+
+
+def _session(
+    arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int, directory: Path
+) -> CodeCounts:
+    """Have one session execute transactions, and return its counts from beginning to end."""
+    pids: list[int] = []
+
+    def note_session() -> None:
+        [pid] = arm.query(_WORKING_SESSION)
+        if pid is None:
+            raise MeasurementError("the session to be simulated was not found")
+        pids.append(int(pid))
+
+    arena.loads.run_counted(arm, workload, seed, transactions, note_session)
+    [pid] = pids
+    deadline_s = time.monotonic() + _END_LIMIT_S
+    while is_alive(pid):
+        if time.monotonic() > deadline_s:
+            raise MeasurementError(f"a simulated session did not end within {_END_LIMIT_S:.0f} s")
+        time.sleep(_POLL_S)
+    return _read(output_of(directory, pid))
+
+
+def _read(file: Path) -> CodeCounts:
+    """Read the file that callgrind has written for a session."""
+    try:
+        return parse_callgrind(read_own_whole(file, _LIMIT_BYTES).splitlines())
+    except FileNotFoundError:
+        raise MeasurementError("callgrind has written nothing for a session") from None
+    finally:
+        file.unlink(missing_ok=True)

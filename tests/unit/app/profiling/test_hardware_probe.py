@@ -1,0 +1,39 @@
+"""Why hardware counters are not counted, in perf's words or ours."""
+
+from __future__ import annotations
+
+from pgdyno.app.profiling.hardware import lacking
+from pgdyno.app.profiling.simulated_sessions import enough
+from pgdyno.host.tracing.counters import Tried
+
+EVENTS = ("instructions", "cycles")
+# Recorded: perf 6.1 in a virtual machine.
+NOT_SUPPORTED = (
+    '{"counter-value" : "<not supported>", "unit" : "", "event" : "instructions", "event-runtime" : 0, '
+    '"pcnt-running" : 100.00, "metric-value" : 0.000000, "metric-unit" : ""}'
+)
+COUNTED = tuple(
+    f'{{"counter-value" : "{count}", "unit" : "", "event" : "{event}", "pcnt-running" : 100.00}}'
+    for event, count in (("instructions", "38620409.000000"), ("cycles", "48433482.000000"))
+)
+
+
+def test_counters_that_all_count_lack_nothing() -> None:
+    assert lacking(Tried(COUNTED, ""), EVENTS) == ""
+
+
+def test_a_machine_without_counters_is_said() -> None:
+    said = lacking(Tried((NOT_SUPPORTED,), ""), EVENTS)
+    assert said.startswith("perf does not count instructions and cycles here: this machine does not see")
+
+
+def test_perfs_own_words_come_first_and_are_cut() -> None:
+    said = lacking(Tried((), "Error: Access to performance monitoring is limited. " * 20), EVENTS)
+    assert said.startswith("Error: Access to performance monitoring is limited.")
+    assert len(said) <= 160
+
+
+def test_short_transactions_are_simulated_more_often() -> None:
+    assert enough(2_000_000) == 100
+    assert enough(400_000) == 200  # 250, to the nearest even hundred
+    assert enough(1_000) == 3000

@@ -1,0 +1,40 @@
+"""A simulation without valgrind, and of a program with instructions that valgrind does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+
+from pgdyno.app.profiling import simulate
+from pgdyno.app.profiling.profile import ProfileRequest
+from pgdyno.host.tracing.valgrind import Valgrind
+from pgdyno.model.errors import ServerError, ServerStartError, UsageError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.workloads.pgbench_select import WORKLOAD
+
+
+def test_without_valgrind_its_package_is_named_before_anything_is_measured() -> None:
+    request = ProfileRequest((), WORKLOAD, None, Design(), 2)
+    with pytest.raises(UsageError, match="--simulate takes valgrind, which is not installed") as caught:
+        simulate.profile_and_simulate(request, Remembered(), find=lambda: None)
+    assert "apt-get install valgrind" in (caught.value.hint or "")
+
+
+def test_an_instruction_that_valgrind_does_not_know_is_named(tmp_path: Path) -> None:
+    # Recorded: valgrind 3.19 on AVX-512, within a server's log.
+    words = "vex amd64->IR: unhandled instruction bytes: 0x62 0xF1 0x7D 0x48 0xFE 0xC0 0xB8 0x0 0x0 0x0"
+    (tmp_path / "data.log").write_text(f"LOG:  starting PostgreSQL\n{words}\nLOG:  server process\n")
+    failed = ServerStartError("the server did not start")
+    with pytest.raises(ServerError, match=r"valgrind 3\.19\.0 does not know an instruction") as caught:
+        simulate.explain(tmp_path, Valgrind("/usr/bin/valgrind", "3.19.0"), failed)
+    assert caught.value.detail == words.removeprefix("vex amd64->IR: ")
+    assert "pgdyno build --portable x86-64-v3" in (caught.value.hint or "")
+
+
+def test_other_failures_are_left_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "data.log").write_text("FATAL:  out of memory\n")
+    failed = ServerStartError("the server did not start")
+    simulate.explain(tmp_path, Valgrind("/usr/bin/valgrind", "3.19.0"), failed)
+    assert failed.__cause__ is None  # and nothing was raised in its place
