@@ -11,6 +11,7 @@
     │   ├── DurabilityError            PGD-201
     │   ├── MemoryProofError           PGD-202
     │   ├── OwnershipError             PGD-203  somebody else manages this value (Patroni, command line, …)
+    │   │   └── AlreadyThereError      PGD-206  what was to be made is there, and not ours
     │   ├── PermissionNotGivenError    PGD-204  --allow-load, --allow-restart or --allow-file missing
     │   └── LockHeldError              PGD-205  another pgdyno works on this server
     ├── ServerError                    PGD-300  exit 1
@@ -120,6 +121,12 @@ class OwnershipError(RefusedError):
     """The value is managed by another program or user, who would overwrite ours or be overruled."""
 
     code = "PGD-203"
+
+
+class AlreadyThereError(OwnershipError):
+    """The thing to be made exists and is not ours, so that nothing was changed and nothing is to undo."""
+
+    code = "PGD-206"
 
 
 class PermissionNotGivenError(RefusedError):

@@ -1,17 +1,22 @@
 """A kernel's file system resctrl, on a directory that looks like a machine.
 
-It does what the kernel does when it is mounted and when groups are made and removed, after Linux,
-Documentation/filesystems/resctrl.rst; the caches are those of the fixture machine intel-cat-cdp.
+It does what the kernel does when it is mounted, when groups are made and removed, and when a division is
+written: the lines that are left out stay as they are. After Linux, Documentation/filesystems/resctrl.rst.
+The last-level caches are those of the fixture machine intel-cat-cdp; the L2 caches can be divided as well.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.unit.journal.machines import make_machine, put
 
+from pgdyno.journal.files.kernel_open import KernelTree
 from pgdyno.journal.files.resctrl import Resctrl
 from pgdyno.journal.runs.host_run import host_writers
 from pgdyno.journal.writers.cache_group import CacheGroupWriter
@@ -20,8 +25,8 @@ from pgdyno.model.ports import HostWriter
 
 RESCTRL = "/sys/fs/resctrl"
 MOUNTS = "/proc/mounts"
-ALL = "L3DATA:0=fffff;1=fffff\nL3CODE:0=fffff;1=fffff"
-WHOLE = "L3:0=fffff;1=fffff"
+ALL = "L2:0=ff;1=ff\nL3DATA:0=fffff;1=fffff\nL3CODE:0=fffff;1=fffff"
+WHOLE = "L2:0=ff;1=ff\nL3:0=fffff;1=fffff"
 POSTMASTER, BACKEND, SHELL = 4711, 4712, 4713
 
 
@@ -32,6 +37,10 @@ class FakeResctrl(Resctrl):
     def mount(self, *, with_cdp: bool) -> None:
         put(self.root, MOUNTS, f"resctrl {RESCTRL} resctrl rw,relatime{',cdp' if with_cdp else ''} 0 0")
         put(self.root, f"{RESCTRL}/info/last_cmd_status", "ok")
+        put(self.root, f"{RESCTRL}/info/L2/cbm_mask", "ff")
+        for cache in ("L3CODE", "L3DATA") if with_cdp else ("L3",):
+            put(self.root, f"{RESCTRL}/info/{cache}/cbm_mask", "fffff")
+        (self.root / f"{RESCTRL}/mon_groups".lstrip("/")).mkdir()
         put(self.root, f"{RESCTRL}/schemata", ALL if with_cdp else WHOLE)
         put(self.root, f"{RESCTRL}/tasks", f"{POSTMASTER}\n{BACKEND}\n{SHELL}")
 
@@ -45,9 +54,40 @@ class FakeResctrl(Resctrl):
         is_apart = "cdp" in (self.root / MOUNTS.lstrip("/")).read_text()
         put(self.root, f"{path}/schemata", ALL if is_apart else WHOLE)
         (self.root / f"{path}/tasks".lstrip("/")).touch()
+        (self.root / f"{path}/mon_groups".lstrip("/")).mkdir()
 
     def remove_group(self, path: str) -> None:
         shutil.rmtree(self.root / path.lstrip("/"))
+
+
+class FakeTree(KernelTree):
+    """Keeps the lines of a division that are not written."""
+
+    @contextmanager
+    def opened(self, path: str, flags: int) -> Iterator[int]:
+        """Open a file, and merge what is written into a division."""
+        before = self._lines(path) if path.endswith("/schemata") and flags & os.O_TRUNC else None
+        with super().opened(path, flags) as file:
+            yield file
+        if before is not None:
+            put(
+                self.root,
+                path,
+                "\n".join(f"{name}:{one}" for name, one in (before | self._lines(path)).items()),
+            )
+
+    def _lines(self, path: str) -> dict[str, str]:
+        text = (self.root / path.lstrip("/")).read_text()
+        return {line.partition(":")[0].strip(): line.partition(":")[2] for line in text.splitlines()}
+
+
+class FakeGroupWriter(CacheGroupWriter):
+    """Writes divisions to such a kernel."""
+
+    @property
+    def tree(self) -> KernelTree:
+        """Tree of files that keeps what is not written."""
+        return FakeTree(self.root)
 
 
 def make_divisible(root: Path) -> Path:
@@ -69,7 +109,7 @@ def make_divisible(root: Path) -> Path:
 def writers_of(root: Path) -> dict[str, HostWriter]:
     """Return the writers of changes on such a machine."""
     fake = FakeResctrl(root)
-    ours = (CacheMountWriter(root, resctrl=fake), CacheGroupWriter(root, resctrl=fake))
+    ours = (CacheMountWriter(root, resctrl=fake), FakeGroupWriter(root, resctrl=fake))
     return {**host_writers(root), **{writer.kind: writer for writer in ours}}
 
 

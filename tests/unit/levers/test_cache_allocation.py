@@ -31,9 +31,12 @@ def divisible(
     schemata: Mapping[str, str] | None = None,
     features: tuple[str, ...] = ("cat_l3",),
     occupied: tuple[str, ...] = ("",),
+    more_groups: tuple[str, ...] = (),
 ) -> Host:
     """Return the reference host with caches that can be divided; None: not mounted."""
-    allocation = CacheAllocation(caches is not None, caches or {}, schemata or {}, occupied)
+    divided = schemata or {}
+    groups = (*filter(None, divided), *more_groups)
+    allocation = CacheAllocation(caches is not None, caches or {}, divided, occupied, groups)
     host = host_of()
     cpu = replace(
         host.cpu, isa_features=Fact(features, "/proc/cpuinfo"), l3_bytes=Fact(22 * MB, "/sys/devices")
@@ -112,7 +115,15 @@ def test_what_an_unmounted_file_system_can_divide_is_not_guessed() -> None:
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff", "batch": "L3:0=f"}),
-            "others divide the caches already: batch",
+            "others divide or measure the caches already: batch",
+        ),
+        (
+            divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff"}, more_groups=("locked", "mon_groups/watched")),
+            "others divide or measure the caches already: locked, mon_groups/watched",
+        ),
+        (
+            divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff"}, ("cat_l3",), ("pgdyno",), ("pgdyno",)),
+            "/sys/fs/resctrl/pgdyno has processes: no division that can be read",
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff", "pgdyno": "L3:0=f"}, occupied=("",)),
@@ -197,3 +208,11 @@ def test_what_was_planned_is_compared_with_the_kernels_division() -> None:
     host = divisible(caches, {"": "L3:0=7ff", "pgdyno": "L3:0=1ff"})
     ctx = replace(context_of(host, server_of(), BY_NAME), planned_files=files)
     assert [one.is_met for one in LEVER.verify(ctx)] == [True, False]
+
+
+def test_other_caches_that_the_kernel_shows_are_not_compared() -> None:
+    caches, wanted = {"L2": ELEVEN_PARTS, "L3": ELEVEN_PARTS}, f"L3:0=1ff for {DIRECTORY}"
+    host = divisible(caches, {"": "L2:0=7ff L3:0=7ff", "pgdyno": "L2:0=7ff L3:0=1ff"})
+    files = {"/sys/fs/resctrl/pgdyno/schemata": wanted}
+    ctx = replace(context_of(host, server_of(), BY_NAME), planned_files=files)
+    assert [one.is_met for one in LEVER.verify(ctx)] == [True]

@@ -13,6 +13,8 @@ import re
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.cache_allocation import (
+    MONITORING,
+    NO_GROUPS,
     RESCTRL,
     SCHEMATA,
     CacheAllocation,
@@ -21,7 +23,6 @@ from pgdyno.model.hosts.cache_allocation import (
 )
 
 _CACHE = re.compile(r"L[23](CODE|DATA)?")
-_NO_GROUPS = frozenset({"info", "mon_groups", "mon_data"})
 
 
 def inspect_cache_allocation(tree: Tree) -> Fact[CacheAllocation]:
@@ -32,15 +33,27 @@ def inspect_cache_allocation(tree: Tree) -> Fact[CacheAllocation]:
 def _allocation(tree: Tree, names: tuple[str, ...]) -> CacheAllocation:
     if "info" not in names:
         return CacheAllocation(is_mounted=False)
-    places = {"": RESCTRL, **{name: f"{RESCTRL}/{name}" for name in names if name not in _NO_GROUPS}}
+    groups = tuple(name for name in names if name not in NO_GROUPS and _is_directory(tree, name))
+    places = {"": RESCTRL, **{name: f"{RESCTRL}/{name}" for name in groups}}
     texts = {name: tree.text(place + SCHEMATA).or_none() for name, place in places.items()}
     divided = {name: division_of(text) for name, text in texts.items() if text is not None}
     return CacheAllocation(
         is_mounted=True,
         caches=_caches(tree),
         schemata={name: str(one) for name, one in divided.items() if one is not None},
-        occupied=tuple(name for name in divided if tree.text(f"{places[name]}/tasks").is_known),
+        occupied=tuple(name for name in places if tree.text(f"{places[name]}/tasks").is_known),
+        groups=(*groups, *(one for name in places for one in _monitoring(tree, name))),
     )
+
+
+def _is_directory(tree: Tree, name: str) -> bool:
+    return tree.names(f"{RESCTRL}/{name}").is_known
+
+
+def _monitoring(tree: Tree, group: str) -> list[str]:
+    """Return the groups that measure tasks of a group."""
+    below = f"{group}/{MONITORING}".lstrip("/")
+    return [f"{below}/{name}" for name in tree.names(f"{RESCTRL}/{below}").or_else(())]
 
 
 def _caches(tree: Tree) -> dict[str, ControlledCache]:

@@ -44,8 +44,14 @@ class Resctrl:
 
 
 def _run(argv: list[str]) -> None:
-    done = subprocess.run(
-        argv, capture_output=True, text=True, errors="replace", check=False, timeout=_TIMEOUT_S
-    )
+    line = " ".join(argv)
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", check=False, timeout=_TIMEOUT_S
+        )
+    except OSError as error:
+        raise ServerError(f"could not run {line}", detail=error.strerror) from error
+    except subprocess.TimeoutExpired as error:
+        raise ServerError(f"{line} did not end within {_TIMEOUT_S:.0f} s") from error
     if done.returncode != 0:
-        raise ServerError(f"{' '.join(argv)} failed", detail=done.stderr.strip() or None)
+        raise ServerError(f"{line} failed", detail=done.stderr.strip() or None)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from pgdyno.journal.ledger.log import Journal
 from pgdyno.journal.session.access import Steps
-from pgdyno.model.errors import PgdynoError, ServerError, UsageError
+from pgdyno.model.errors import AlreadyThereError, PgdynoError, ServerError, UsageError
 from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
 from pgdyno.model.plans.plan import PROGRAM_KINDS, Change
 from pgdyno.model.ports import ChangeWriter, Found
@@ -88,11 +88,17 @@ def _user() -> str:
 def make_changes(
     journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
 ) -> tuple[Receipt, ...]:
-    """Make the changes in their order. A change that fails is noted as failed, and ends it."""
+    """Make the changes in their order. A change that fails is noted as failed, and ends it.
+
+    What somebody else has made meanwhile is not ours to undo: its receipt is closed.
+    """
     applied = []
     for receipt in receipts:
         try:
             writers[receipt.change.kind].write(receipt.key, receipt.change.value)
+        except AlreadyThereError as error:
+            journal.advance(receipt, ReceiptState.RELEASED, note=error.message)
+            raise
         except PgdynoError as error:
             journal.advance(receipt, ReceiptState.FAILED, note=error.message)
             raise

@@ -27,10 +27,11 @@ from pgdyno.journal.writers.huge_page_pool import HugePagePoolWriter
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
 from pgdyno.journal.writers.msr import MsrWriter
 from pgdyno.journal.writers.persisted_file import PersistedFileWriter
-from pgdyno.model.errors import PgdynoError, ServerError, StorageError
+from pgdyno.model.errors import AlreadyThereError, PgdynoError, ServerError, StorageError
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Target
 from pgdyno.model.plans.persisted_file import shown
+from pgdyno.model.plans.plan import CACHE_KINDS
 from pgdyno.model.ports import HostWriter
 
 _THIS_HOST = Path("/")
@@ -39,6 +40,7 @@ _KEPT = "the machine was restarted since, has this value, and keeps it until the
 _LEFT = "left as others have changed it"
 _PASSES = 2  # what the kernel refuses may depend on what comes back after it
 _REVERTED = ReceiptState.REVERTED
+_TRIED = (ReceiptState.APPLIED, ReceiptState.VERIFIED, ReceiptState.FAILED)
 
 
 def host_target() -> Target:
@@ -84,7 +86,11 @@ class HostRun:
         Raises: any PgdynoError; then ``undo`` is due.
         """
         for receipt in receipts:
-            self._writer(receipt).rehearse(receipt.key, receipt.found)
+            try:
+                self._writer(receipt).rehearse(receipt.key, receipt.found)
+            except AlreadyThereError as error:
+                self._close(receipt, ReceiptState.RELEASED, None, error.message)
+                raise
             self.steps(f"rehearsed {receipt.key}")
         try:
             applied = make_changes(self.journal, self.writers, receipts, self.steps)
@@ -112,9 +118,13 @@ class HostRun:
     def claim(self, receipts: Iterable[Receipt]) -> None:
         """Record the kernel's values after a failure as ours.
 
-        A partly reserved pool, or a value that the kernel has adjusted, is ours.
+        A partly reserved pool, or a value that the kernel has adjusted, is ours. A division of caches that we
+        did not come to make is somebody else's.
         """
+        tried = {one.id for one in self.journal.read().receipts if one.state in _TRIED}
         for receipt in receipts:
+            if receipt.change.kind in CACHE_KINDS and receipt.id not in tried:
+                continue
             now = self._writer(receipt).value_if_any(receipt.key)
             if now is not None and drift_on_host(self._writer(receipt), receipt) is not None:
                 self.journal.intend(receipt, now)

@@ -3,6 +3,11 @@
 A group that is there already is never changed or removed, whoever made it. The group of all tasks that are in
 no other always exists: its parts of the caches are changed, and restored.
 
+After a kill, a group that is divided as planned counts as ours. One that is not may be ours, made and not yet
+divided, or somebody else's: the kernel keeps no mark that would tell. It is left alone as changed by others,
+and the user decides whether to rmdir it. What else stays unknown: a group of that name with exactly our
+division, made by somebody else after a kill or after ours was removed.
+
 A server's processes are moved together with its postmaster, whose later ones begin in its group. A postmaster
 that is started anew is in no group: the division lasts as long as the server runs.
 """
@@ -18,19 +23,30 @@ from pathlib import Path, PurePath
 
 from pgdyno.journal.files.resctrl import Resctrl
 from pgdyno.journal.writers.kernel_file import BOOT, KernelFileWriter
-from pgdyno.model.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, SettingError
+from pgdyno.model.errors import (
+    AlreadyThereError,
+    PgdynoError,
+    PrivilegeError,
+    RefusedError,
+    ServerError,
+    SettingError,
+)
 from pgdyno.model.hosts.cache_allocation import (
     GROUP,
+    LAST_LEVEL,
+    MONITORING,
     OF_GROUP,
     RESCTRL,
     Division,
     division_of,
+    is_divided_so,
     is_same_division,
 )
 from pgdyno.model.plans.plan import CACHE_GROUP
 from pgdyno.model.ports import Found
 
 _TASKS = f"{GROUP}/tasks"
+_MONITORING = f"{GROUP}/{MONITORING}"
 _LAST_ANSWER = f"{RESCTRL}/info/last_cmd_status"
 _PROGRAM = "postgres"
 _LIMIT_BYTES = 1 << 20  # arbitrary; a task takes eight bytes
@@ -51,7 +67,7 @@ class CacheGroupWriter(KernelFileWriter):
     def check(self, key: str) -> None:
         """Refuse caches that cannot be divided, and a group that is there. Changes nothing.
 
-        Raises: SettingError, PrivilegeError, OwnershipError.
+        Raises: SettingError, PrivilegeError, AlreadyThereError.
         """
         if not self._locate(f"{RESCTRL}/info").is_dir():
             raise SettingError("the caches cannot be divided", detail=f"{RESCTRL} is not mounted")
@@ -64,30 +80,40 @@ class CacheGroupWriter(KernelFileWriter):
         """Write the present parts of the others again; refuse a group that has come meanwhile."""
         if key != OF_GROUP:
             self._put(key, _division(found.value or ""))
-        elif found.value is not None:
+        elif found.value is not None or self._locate(GROUP).exists():
             raise _taken()
 
     def write(self, key: str, value: str) -> None:
         """Divide the caches so, in a group of our own with a server's processes if that is the key.
 
-        Raises: SettingError with the kernel's words; ServerError; OwnershipError.
+        A group that cannot be divided so is removed at once, while it is known to be ours.
+
+        Raises: SettingError with the kernel's words; ServerError; AlreadyThereError.
         """
         division = _division(value)
         if key != OF_GROUP:
             self._put(key, division)
             return
         self._make()
-        self._put(key, division)
-        if division.data_directory is not None:
-            self._move(division.data_directory)
+        try:
+            self._put(key, division)
+            if division.data_directory is not None:
+                self._move(division.data_directory)
+        except (Exception, KeyboardInterrupt):
+            self._remove()
+            raise
 
     def restore(self, key: str, found: Found) -> None:
-        """Remove our group, which gives its tasks back to the others; or give the others their parts back."""
+        """Remove our group, which gives its tasks back to the others; or give the others their parts back.
+
+        Raises: RefusedError while others measure in our group: their groups would go with it.
+        """
         if self.is_gone(found):
             return
         now = self.value_if_any(key)
         if key == OF_GROUP:
             if found.value is None and now is not None:
+                self._require_unmeasured()
                 self._remove()
         elif found.value is not None and not self.equals(key, now, found.value):
             self._put(key, _division(found.value))
@@ -99,23 +125,32 @@ class CacheGroupWriter(KernelFileWriter):
     def meets(self, key: str, wanted: str, effective: str) -> bool:
         """Whether the caches are divided as requested, and our group has the server's processes."""
         is_occupied = key != OF_GROUP or _division(effective).data_directory is not None
-        return is_same_division(wanted, effective) and is_occupied
+        return is_divided_so(wanted, effective) and is_occupied
 
     def verify(self, key: str) -> str | None:
         """Return the kernel's division, read again, with the directory that the group's tasks work in."""
         return self.value_if_any(key)
 
     def value_if_any(self, key: str) -> str | None:
-        """Return the division; None if there is no such group. Raises: PrivilegeError, RefusedError."""
+        """Return the division of the last-level cache; None if there is no such group.
+
+        What others set for other caches is neither compared nor written back.
+
+        Raises: PrivilegeError, RefusedError.
+        """
         text = self._text(key)
         division = None if text is None else division_of(text)
         if division is None:
             return None
-        return str(Division(division.masks, self._occupant() if key == OF_GROUP else None))
+        masks = {cache: one for cache, one in division.masks.items() if cache in LAST_LEVEL}
+        return str(Division(masks, self._occupant() if key == OF_GROUP else None))
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — the port's
-        """Whether an interrupted write may have left this: a group just made has no tasks."""
-        return not one and _division(now).data_directory is None
+        """Return False: the kernel takes a division whole.
+
+        An undivided group may be somebody else's.
+        """
+        return False
 
     def _make(self) -> None:
         try:
@@ -130,6 +165,15 @@ class CacheGroupWriter(KernelFileWriter):
             self.resctrl.remove_group(GROUP)
         except OSError as error:
             raise self._refused("the group could not be removed", error) from error
+
+    def _require_unmeasured(self) -> None:
+        place = self._locate(_MONITORING)
+        if names := sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []:
+            raise RefusedError(
+                f"{GROUP} is not removed: others measure in it by now",
+                detail=f"in {_MONITORING}: {', '.join(names)}",
+                hint="when they need these groups no longer, remove them with rmdir, and revert again",
+            )
 
     def _put(self, key: str, division: Division) -> None:
         """Write all lines at once: the kernel takes all of them or none."""
@@ -207,8 +251,8 @@ def _division(text: str) -> Division:
     return division
 
 
-def _taken() -> OwnershipError:
-    return OwnershipError(
+def _taken() -> AlreadyThereError:
+    return AlreadyThereError(
         f"the group {GROUP} is there already",
         detail="a group that exists is neither changed nor removed: other processes may rely on it",
         hint="pgdyno status says whether it is pgdyno's: revert it first; else rmdir it, if nobody needs it",

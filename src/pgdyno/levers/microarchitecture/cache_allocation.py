@@ -23,8 +23,10 @@ How it is verified:
 
 How it is undone:
     The group is removed, which gives its tasks back to the others; they get what they had. If pgdyno mounted
-    the file system, it is unmounted. A group that was there before is never changed or removed; while others
-    have groups, nothing is planned. A restart of the machine forgets all of it.
+    the file system, it is unmounted, unless others have groups in it by then. A group that was there before
+    is never changed or removed; while others have groups, even such as only measure, nothing is planned.
+    After a kill, a group that is not divided as planned may be somebody else's: it is left, for you to rmdir.
+    A restart of the machine forgets all of it.
 
 Evidence:
     Not measured by pgdyno: no machine with such a processor was at hand. A full-stack study of PostgreSQL on
@@ -70,7 +72,7 @@ from pgdyno.model.hosts.cache_allocation import (
     ControlledCache,
     Division,
     division_of,
-    is_same_division,
+    is_divided_so,
 )
 from pgdyno.model.plans.plan import CACHE_GROUP, CACHE_MOUNT
 
@@ -98,10 +100,10 @@ def detect(ctx: PlanContext) -> Detected:
         return Detected(State.ABSENT, found)
     if not found.is_mounted:
         return Detected(State.OFF, f"{', '.join(_technologies(ctx)) or 'MPAM'}; {RESCTRL} is not mounted")
-    if _OURS in found.schemata:
+    if _OURS in found.groups:
         state = State.ON if _OURS in found.occupied else State.PARTIAL
         inside = "" if state is State.ON else ", and has no process in it"
-        return Detected(state, f"{GROUP} has {found.schemata[_OURS]}{inside}")
+        return Detected(state, f"{GROUP} has {_ours(found)}{inside}")
     return Detected(State.OFF, "; ".join(_described(name, one) for name, one in found.caches.items()))
 
 
@@ -128,7 +130,7 @@ def verify(ctx: PlanContext) -> Sequence[Evidence]:
         return ()
     now = {OF_GROUP: found.schemata.get(_OURS, "none"), OF_OTHERS: found.schemata.get("", "none")}
     return tuple(
-        Evidence(key, wanted, now[key], key, is_same_division(wanted, now[key]))
+        Evidence(key, wanted, now[key], key, is_divided_so(wanted, now[key]))
         for key, wanted in ctx.planned_files.items()
         if key in now
     )
@@ -147,16 +149,19 @@ def _allocation(ctx: PlanContext) -> CacheAllocation | str:
 
 def _obstacle(ctx: PlanContext, found: CacheAllocation) -> str | None:
     """Return why nothing may be divided here."""
-    others = sorted(set(found.schemata) - {"", _OURS})
-    if others:
-        return f"others divide the caches already: {', '.join(others)}"
+    if others := sorted(set(found.groups) - {_OURS}):
+        return f"others divide or measure the caches already: {', '.join(others)}"
     if _OURS in found.occupied:
-        return f"{GROUP} has processes: {found.schemata[_OURS]}"
-    if _OURS in found.schemata:
+        return f"{GROUP} has processes: {_ours(found)}"
+    if _OURS in found.groups:
         return f"{GROUP} is left from a server that has ended: pgdyno revert, or rmdir it, then plan again"
     if any(ctx.settings.guc(name).needs_restart for name in ctx.settings.planned):
         return "other lines of the plan restart the server, which ends a division: apply them first"
     return None
+
+
+def _ours(found: CacheAllocation) -> str:
+    return found.schemata.get(_OURS, "no division that can be read")
 
 
 def _technologies(ctx: PlanContext) -> tuple[str, ...]:

@@ -22,6 +22,12 @@ OF_GROUP, OF_OTHERS = GROUP + SCHEMATA, RESCTRL + SCHEMATA
 
 WITH_CDP, WITHOUT_CDP = "cdp", "without cdp"
 """Values of the change that mounts the file system: whether code and data are told apart."""
+LAST_LEVEL = frozenset({"L3", "L3CODE", "L3DATA"})
+"""The caches that pgdyno divides; the others are left as they are."""
+NO_GROUPS = frozenset({"info", "mon_groups", "mon_data"})
+"""Directories beside those of groups."""
+MONITORING = "mon_groups"
+"""A directory's directory of groups that measure, and divide nothing."""
 TECHNOLOGIES = ("cat_l3", "cdp_l3", "cat_l2", "cdp_l2")
 """Features of x86 processors, as /proc/cpuinfo names them. Arm's MPAM has none there."""
 
@@ -63,14 +69,16 @@ class ControlledCache:
 class CacheAllocation:
     """The kernel's division; nothing but ``is_mounted`` while the file system is not mounted.
 
-    ``schemata`` has the division by group, in our notation: "" is the group of all tasks in no other.
-    ``occupied`` are the groups that have tasks.
+    ``groups`` are all that were made, those that only measure as "mon_groups/name". ``schemata`` has the
+    division by group, in our notation: "" is the group of all tasks in no other; a group that is set up for
+    pseudo-locking has none. ``occupied`` are the groups that have tasks.
     """
 
     is_mounted: bool
     caches: Mapping[str, ControlledCache] = field(default_factory=dict)
     schemata: Mapping[str, str] = field(default_factory=dict)
     occupied: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,18 @@ def division_of(text: str) -> Division | None:
     return Division(masks, directory or None) if masks else None
 
 
+def is_divided_so(wanted: str, effective: str) -> bool:
+    """Whether the caches that ``wanted`` names are divided so; the processes in the group may be others."""
+    first, second = division_of(wanted), division_of(effective)
+    if first is None or second is None:
+        return wanted == effective
+    return all(second.masks.get(cache) == masks for cache, masks in first.masks.items())
+
+
 def is_same_division(one: str, other: str) -> bool:
-    """Whether two texts divide the caches alike; the processes in the group may be others."""
+    """Whether two texts divide the caches that both name alike, and name one in common."""
     first, second = division_of(one), division_of(other)
-    return one == other if first is None or second is None else first.masks == second.masks
+    if first is None or second is None:
+        return one == other
+    common = first.masks.keys() & second.masks.keys()
+    return bool(common) and all(first.masks[cache] == second.masks[cache] for cache in common)

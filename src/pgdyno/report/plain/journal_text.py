@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pgdyno.model.hosts.cache_allocation import GROUP, OF_GROUP
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.journal import (
     ApplyResult,
@@ -121,6 +122,9 @@ def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
         return
     now = "it was removed by others" if drift.now is None else f"it was set to {drift.now}"
     yield f"Left alone: {display_name(drift.key)}: {now} after it was changed to {drift.wanted}"
+    if drift.key == OF_GROUP and drift.now is not None:
+        yield "    others may have made it, or an interrupted apply: if nobody needs it, as root,"
+        yield f"    rmdir {GROUP}, then {revert_command}"
     yield f"    {revert_command} --drifted=overwrite restores the original values,"
     yield "    --drifted=keep leaves the present ones"
 

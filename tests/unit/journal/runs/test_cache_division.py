@@ -24,11 +24,13 @@ from pgdyno.journal.ledger.log import Journal, open_journal
 from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.journal.runs.host_run import HostRun, host_target
 from pgdyno.journal.session.access import Steps, no_steps
+from pgdyno.journal.writers.cache_group import CacheGroupWriter
 from pgdyno.model.errors import OwnershipError, RefusedError, ServerError, SettingError
 from pgdyno.model.hosts.cache_allocation import OF_GROUP, OF_OTHERS
 from pgdyno.model.plans.journal import OnDrift, Receipt, ReceiptState
 from pgdyno.model.plans.plan import CACHE_GROUP, CACHE_MOUNT, Change, Effect
 
+GROUP_PATH = f"{RESCTRL}/pgdyno"
 DIVIDED = "L3CODE:0=fffff;1=fffff L3DATA:0=ffff0;1=ffff0"
 MOUNT = Change("cache_allocation", CACHE_MOUNT, RESCTRL, None, "cdp", Effect.IMMEDIATE)
 GROUP = Change("cache_allocation", CACHE_GROUP, OF_GROUP, None, f"{DIVIDED} for /srv/pg", Effect.IMMEDIATE)
@@ -87,7 +89,7 @@ def test_the_servers_processes_are_moved_into_a_group_with_its_division(root: Pa
     (receipt,) = carry_out(root, journal, GROUP)
     assert receipt.state is ReceiptState.VERIFIED
     assert receipt.effective == f"{DIVIDED} for {root}/srv/pg"
-    assert value_of(root, OF_GROUP) == "L3CODE:0=fffff;1=fffff\nL3DATA:0=ffff0;1=ffff0"
+    assert value_of(root, OF_GROUP) == "L2:0=ff;1=ff\nL3DATA:0=ffff0;1=ffff0\nL3CODE:0=fffff;1=fffff"
     assert tasks_of(root, "pgdyno") == [POSTMASTER, BACKEND]
     assert undo(root, journal) == []
     assert files(root) == before
@@ -95,27 +97,36 @@ def test_the_servers_processes_are_moved_into_a_group_with_its_division(root: Pa
 
 def test_without_cdp_the_others_get_back_what_they_had(root: Path, journal: Journal) -> None:
     FakeResctrl(root).mount(with_cdp=False)
-    put(root, OF_OTHERS, "    MB:0=100;1=100\n    L3:0=fffff;1=fffff")
+    put(root, OF_OTHERS, "    MB:0=100;1=100\n    L2:0=ff;1=ff\n    L3:0=fffff;1=fffff")
     carry_out(root, journal, SERVER, OTHERS)
-    assert value_of(root, OF_OTHERS) == "L3:0=f;1=f"
+    assert value_of(root, OF_OTHERS) == "MB:0=100;1=100\nL2:0=ff;1=ff\nL3:0=f;1=f"
+    put(root, OF_OTHERS, "MB:0=100;1=100\nL2:0=f0;1=ff\nL3:0=f;1=f")
     assert undo(root, journal) == []
-    assert value_of(root, OF_OTHERS) == WHOLE
+    assert value_of(root, OF_OTHERS) == "MB:0=100;1=100\nL2:0=f0;1=ff\nL3:0=fffff;1=fffff"
     assert not (root / f"{RESCTRL}/pgdyno".lstrip("/")).exists()
 
 
 @pytest.mark.parametrize("cdp", [True, False])
 def test_killed_at_any_step_everything_comes_back(root: Path, tmp_path: Path, cdp: bool) -> None:  # noqa: FBT001
-    """The kernel's own steps are steps as well: a group made and not divided, divided and empty."""
+    """The kernel's own steps are steps as well.
+
+    A group that is made and not divided yet may be somebody else's: it waits for an rmdir.
+    """
     changes = (GROUP,) if cdp else (SERVER, OTHERS)
     FakeResctrl(root).mount(with_cdp=cdp)
     before = files(root)
-    place = 0
+    place, left = 0, []
     while _is_killed_at(place, root, tmp_path / f"journal-{place}", changes):
         with open_journal(tmp_path / f"journal-{place}") as journal:
+            if undo(root, journal):
+                assert value_of(root, OF_GROUP) == (ALL if cdp else WHOLE)
+                FakeResctrl(root).remove_group(GROUP_PATH)
+                left.append(place)
             assert undo(root, journal) == []
             assert journal.read().open == ()
         assert files(root) == before
         place += 1
+    assert left == ([2] if cdp else [4])  # right after the group was made
     assert place == (6 if cdp else 11)  # receipt, rehearsal, made, changed, applied, read back; of one or two
 
 
@@ -178,6 +189,69 @@ def test_a_group_that_came_after_the_check_is_not_removed_either(root: Path, jou
     assert files(root) == before
 
 
+def test_a_group_made_after_the_rehearsal_is_neither_claimed_nor_removed(
+    root: Path, journal: Journal
+) -> None:
+    """Even one that has just our division."""
+    FakeResctrl(root).mount(with_cdp=True)
+
+    def make_it(step: str) -> None:
+        if step.startswith("rehearsed"):
+            FakeResctrl(root).make_group(GROUP_PATH)
+            put(root, OF_GROUP, DIVIDED.replace(" ", "\n"))
+
+    with pytest.raises(OwnershipError) as caught:
+        carry_out(root, journal, GROUP, steps=make_it)
+    assert caught.value.message == "the group /sys/fs/resctrl/pgdyno is there already"
+    assert journal.read().open == ()
+    before = files(root)
+    assert undo(root, journal) == []
+    assert files(root) == before
+    assert value_of(root, OF_GROUP) == DIVIDED.replace(" ", "\n")
+
+
+def test_a_group_made_after_the_receipts_is_not_removed(root: Path, journal: Journal) -> None:
+    FakeResctrl(root).mount(with_cdp=True)
+
+    def make_it(step: str) -> None:
+        if step.startswith("receipt"):
+            FakeResctrl(root).make_group(GROUP_PATH)
+
+    with pytest.raises(OwnershipError):
+        carry_out(root, journal, GROUP, steps=make_it)
+    assert journal.read().open == ()
+    assert undo(root, journal) == []
+    assert value_of(root, OF_GROUP) == ALL
+
+
+def test_an_empty_group_found_after_a_kill_may_be_somebody_elses(root: Path, journal: Journal) -> None:
+    FakeResctrl(root).mount(with_cdp=True)
+    run = HostRun(journal, writers_of(root))
+    write_receipts(journal, receipts_for("apply-1", host_target(), prepare((GROUP,), run.writers)), no_steps)
+    FakeResctrl(root).make_group(GROUP_PATH)
+    assert undo(root, journal) == [OF_GROUP]
+    assert value_of(root, OF_GROUP) == ALL
+    assert undo(root, journal, OnDrift.KEEP) == []
+    assert value_of(root, OF_GROUP) == ALL
+    assert journal.read().open == ()
+
+
+def test_a_group_that_comes_while_another_change_fails_is_not_claimed(
+    root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FakeResctrl(root).mount(with_cdp=False)
+
+    def fail(_writer: CacheGroupWriter, _key: str, _value: str) -> None:
+        FakeResctrl(root).make_group(GROUP_PATH)
+        raise SettingError("the kernel does not divide so")
+
+    monkeypatch.setattr(CacheGroupWriter, "write", fail)
+    with pytest.raises(SettingError):
+        carry_out(root, journal, OTHERS, SERVER)
+    assert undo(root, journal) == [OF_GROUP]
+    assert value_of(root, OF_GROUP) == WHOLE
+
+
 def test_somebody_elses_group_of_that_name_is_left_alone_after_a_kill(root: Path, journal: Journal) -> None:
     FakeResctrl(root).mount(with_cdp=True)
     run = HostRun(journal, writers_of(root))
@@ -191,9 +265,9 @@ def test_somebody_elses_group_of_that_name_is_left_alone_after_a_kill(root: Path
 def test_what_others_have_set_since_is_left_alone(root: Path, journal: Journal) -> None:
     FakeResctrl(root).mount(with_cdp=False)
     carry_out(root, journal, OTHERS)
-    put(root, OF_OTHERS, "L3:0=ff;1=ff")
+    put(root, OF_OTHERS, "L2:0=ff;1=ff\nL3:0=ff;1=ff")
     assert undo(root, journal) == [OF_OTHERS]
-    assert value_of(root, OF_OTHERS) == "L3:0=ff;1=ff"
+    assert value_of(root, OF_OTHERS) == "L2:0=ff;1=ff\nL3:0=ff;1=ff"
     assert undo(root, journal, OnDrift.OVERWRITE) == []
     assert value_of(root, OF_OTHERS) == WHOLE
 
@@ -216,6 +290,88 @@ def test_it_is_not_unmounted_while_others_have_groups(root: Path, journal: Journ
     FakeResctrl(root).remove_group(f"{RESCTRL}/batch")
     assert undo(root, journal) == []
     assert files(root) == {}
+
+
+def test_our_group_is_not_removed_while_others_measure_in_it(root: Path, journal: Journal) -> None:
+    FakeResctrl(root).mount(with_cdp=True)
+    before = files(root)
+    carry_out(root, journal, GROUP)
+    watched = root / f"{GROUP_PATH}/mon_groups/watched".lstrip("/")
+    watched.mkdir()
+    with pytest.raises(RefusedError) as caught:
+        undo(root, journal)
+    assert caught.value.detail == "in /sys/fs/resctrl/pgdyno/mon_groups: watched"
+    assert watched.is_dir()
+    watched.rmdir()
+    assert undo(root, journal) == []
+    assert files(root) == before
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [("mon_groups/watched", "mon_groups/watched"), ("batch/mon_groups/one", "batch, batch/mon_groups/one")],
+)
+def test_it_is_not_unmounted_while_others_measure(
+    root: Path, journal: Journal, place: str, shown: str
+) -> None:
+    carry_out(root, journal, MOUNT)
+    (root / f"{RESCTRL}/{place}".lstrip("/")).mkdir(parents=True)
+    with pytest.raises(RefusedError) as caught:
+        undo(root, journal)
+    assert caught.value.detail == f"groups: {shown}"
+    assert (root / f"{RESCTRL}/{place}".lstrip("/")).is_dir()
+
+
+def test_it_is_not_unmounted_while_all_tasks_have_less_than_all(root: Path, journal: Journal) -> None:
+    carry_out(root, journal, MOUNT)
+    put(root, OF_OTHERS, ALL.replace("L2:0=ff", "L2:0=0f"))
+    with pytest.raises(RefusedError) as caught:
+        undo(root, journal)
+    assert caught.value.message == (
+        "/sys/fs/resctrl is not unmounted: the caches of all tasks are divided by now"
+    )
+    assert caught.value.detail == (
+        "/sys/fs/resctrl/schemata has L2:0=f;1=ff L3CODE:0=fffff;1=fffff L3DATA:0=fffff;1=fffff"
+    )
+    put(root, OF_OTHERS, ALL)
+    assert undo(root, journal) == []
+    assert files(root) == {}
+
+
+def test_a_whole_cache_that_the_kernel_does_not_describe_counts_as_divided(
+    root: Path, journal: Journal
+) -> None:
+    carry_out(root, journal, MOUNT)
+    (root / f"{RESCTRL}/info/L2/cbm_mask".lstrip("/")).unlink()
+    with pytest.raises(RefusedError):
+        undo(root, journal)
+    assert value_of(root, OF_OTHERS) == ALL
+
+
+def test_our_own_group_is_to_be_reverted_before_it_is_unmounted(root: Path, journal: Journal) -> None:
+    carry_out(root, journal, MOUNT)
+    FakeResctrl(root).make_group(GROUP_PATH)
+    with pytest.raises(RefusedError) as caught:
+        undo(root, journal)
+    assert caught.value.message == ("/sys/fs/resctrl is not unmounted: /sys/fs/resctrl/pgdyno is still there")
+    assert caught.value.hint == (
+        "pgdyno status says which apply has made it: pgdyno revert undoes that one first"
+    )
+    FakeResctrl(root).remove_group(GROUP_PATH)
+    assert undo(root, journal) == []
+    assert files(root) == {}
+
+
+def test_what_somebody_else_has_mounted_meanwhile_stays_mounted(root: Path, journal: Journal) -> None:
+    def mount_it(step: str) -> None:
+        if step.startswith("rehearsed"):
+            FakeResctrl(root).mount(with_cdp=True)
+
+    with pytest.raises(OwnershipError) as caught:
+        carry_out(root, journal, MOUNT, steps=mount_it)
+    assert caught.value.message == "/sys/fs/resctrl is mounted already, cdp"
+    assert undo(root, journal) == []
+    assert value_of(root, OF_OTHERS) == ALL
 
 
 def test_after_a_restart_of_the_machine_there_is_nothing_to_undo(root: Path, journal: Journal) -> None:

@@ -9,7 +9,14 @@ from tests.unit.journal.resctrl import FakeResctrl, make_divisible, writers_of
 
 from pgdyno.journal.runs.by_hand import making_statement, restoring_statements
 from pgdyno.model.errors import SettingError
-from pgdyno.model.hosts.cache_allocation import OF_GROUP, OF_OTHERS, RESCTRL, division_of, is_same_division
+from pgdyno.model.hosts.cache_allocation import (
+    OF_GROUP,
+    OF_OTHERS,
+    RESCTRL,
+    division_of,
+    is_divided_so,
+    is_same_division,
+)
 from pgdyno.model.plans.journal import Receipt, Target
 from pgdyno.model.plans.plan import CACHE_GROUP, CACHE_MOUNT, Change, Effect
 from pgdyno.model.ports import Found
@@ -68,6 +75,15 @@ def test_divisions_are_the_same_whoever_is_in_them_and_however_they_are_ordered(
     assert is_same_division("L3DATA:1=f;0=f L3CODE:0=0f", "L3CODE:0=f L3DATA:0=f;1=f for /srv/pg")
     assert not is_same_division("L3:0=f", "L3:0=ff")
     assert not is_same_division("L3:0=f", "none")
+
+
+def test_caches_are_compared_that_both_divisions_or_the_plan_name() -> None:
+    assert is_same_division("L2:0=f L3:0=f", "L3:0=f")
+    assert not is_same_division("L2:0=f L3:0=f", "L2:0=f L3:0=ff")
+    assert not is_same_division("L2:0=f", "L3:0=f")
+    assert is_divided_so("L3:0=f", "L2:0=1 L3:0=0f for /srv/pg")
+    assert not is_divided_so("L3CODE:0=f L3DATA:0=f", "L3CODE:0=f")
+    assert not is_divided_so("L3:0=f", "none")
 
 
 def test_a_group_without_the_servers_processes_is_not_what_was_asked_for(tmp_path: Path) -> None:

@@ -99,6 +99,16 @@ def test_revert_shows_what_is_back_what_was_left_alone_and_what_waits() -> None:
     )
 
 
+def test_a_group_of_tasks_that_may_be_somebody_elses_is_removed_by_hand() -> None:
+    drift = Drift("/sys/fs/resctrl/pgdyno/schemata", None, "L3:0=ff for /srv/pg", "L3:0=fffff")
+    text = revert_text(RevertResult("db1", outcomes=(BUFFERS,), statements=(), drifted=(drift,)))
+    assert (
+        "it was set to L3:0=fffff after it was changed to L3:0=ff for /srv/pg\n"
+        "    others may have made it, or an interrupted apply: if nobody needs it, as root,\n"
+        "    rmdir /sys/fs/resctrl/pgdyno, then pgdyno revert\n"
+    ) in text
+
+
 def test_revert_says_what_was_gone_by_itself() -> None:
     gone = Outcome(
         "/proc/sys/vm/swappiness", "swappiness", "60", "60", "10", "30", ReceiptState.REVERTED,
