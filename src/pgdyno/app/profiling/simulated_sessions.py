@@ -22,7 +22,7 @@ from pgdyno.server.process.own_file import read_own_whole
 from pgdyno.server.process.processes import is_alive
 
 _SHORTER, _LONGER, _MOST = 20, 100, 3000  # transactions of a session
-_ENOUGH_INSTRUCTIONS = 100_000_000  # what the server does once a second is then less than 0.1 % of them
+_ENOUGH_INSTRUCTIONS = 100_000_000  # what the server does once a second is then little of them
 _END_LIMIT_S, _POLL_S = 120.0, 0.05
 _LIMIT_BYTES = 256 << 20  # of a session's counts; PostgreSQL's have three megabytes
 # The driver's first session holds its lock on the database, and does nothing else.
