@@ -121,7 +121,9 @@ def test_more_clients_than_connections_are_refused_with_how_many_there_are(
     with pytest.raises(UsageError) as caught:
         measure_clients_of(pg18.dsn, many, Conditions(None, {}, study_file.STUDY.design), Lines())
     assert caught.value.message == f"{row[0]} clients are more than the server has connections for"
-    assert caught.value.detail == f"{row[0] - 3 - 3} are free for clients now"  # of superusers, and to look
+    free = row[0] - 3 - 3  # of superusers, and to look; this test's own connection may not have ended yet
+    said = {f"{count} are free for clients now" for count in (free, free - 1)}
+    assert caught.value.detail in said
 
 
 def test_nothing_is_loaded_unless_that_is_allowed(home: Path, pg18: RealServer) -> None:

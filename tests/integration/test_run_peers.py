@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_machine import alone
 
 from pgdyno.store.experiments import ExperimentStore
 
@@ -21,10 +22,11 @@ PEERS = (
 
 def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Path) -> None:
     extra = "mine:work_mem=7MB"
-    done = pgdyno(
-        "run", "peers", "--embedded", "--workload", "pgbench-tpcb", "--memory", "1280MB", "--variant", extra,
-        *TINY, "--json",
-    )  # fmt: skip
+    with alone():
+        done = pgdyno(
+            "run", "peers", "--embedded", "--workload", "pgbench-tpcb", "--memory", "1280MB", "--variant", extra,
+            *TINY, "--json",
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     measured = {one["variant"] for one in document["comparisons"]}
