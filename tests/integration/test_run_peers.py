@@ -24,8 +24,8 @@ def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Pa
     extra = "mine:work_mem=7MB"
     with alone():
         done = pgdyno(
-            "run", "peers", "--embedded", "--workload", "pgbench-tpcb", "--memory", "1280MB", "--variant", extra,
-            *TINY, "--json",
+            "run", "peers", "--embedded", "--workload", "pgbench-tpcb", "--memory", "1280MB",
+            "--variant", extra, *TINY, "--json",
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
