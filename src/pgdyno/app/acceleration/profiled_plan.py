@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.measuring.conditions import Conditions
@@ -18,6 +19,9 @@ from pgdyno.profiling.bounds import gains_by_lever, with_bounds
 _CYCLES = 2  # of seven seconds: enough to rank lines
 LEAST_BUDGET_S = 420.0  # arbitrary: of less time, the measurement needs all
 
+ProfileOf: TypeAlias = Callable[[ProfileRequest, Progress], Sequence[TransactionProfile]]
+"""Profiles the variants of a request."""
+
 
 @dataclass(frozen=True)
 class ProfiledPlan:
@@ -31,7 +35,13 @@ class ProfiledPlan:
     notes: tuple[str, ...] = ()
 
 
-def profiled_plan(request: AccelerateRequest, plan: Plan, as_booted: str, progress: Progress) -> ProfiledPlan:
+def profiled_plan(
+    request: AccelerateRequest,
+    plan: Plan,
+    as_booted: str,
+    progress: Progress,
+    profile_of: ProfileOf = profile,
+) -> ProfiledPlan:
     """Return the plan with bounds of a profile; as it is where the budget is too small for one.
 
     ``as_booted`` says why idle CPUs are left as they are.
@@ -39,18 +49,18 @@ def profiled_plan(request: AccelerateRequest, plan: Plan, as_booted: str, progre
     if request.budget_s < LEAST_BUDGET_S:
         return ProfiledPlan(plan)
     conditions = replace(request.conditions, as_booted=as_booted)
-    found, notes = baseline_profiles(request.base, conditions, progress)
+    found, notes = baseline_profiles(request.base, conditions, progress, profile_of)
     return ProfiledPlan(with_bounds(plan, found), gains_by_lever(found), notes)
 
 
 def baseline_profiles(
-    base: Variant, conditions: Conditions, progress: Progress
+    base: Variant, conditions: Conditions, progress: Progress, profile_of: ProfileOf = profile
 ) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
     """Return a short profile of every workload that has one, and notes on those that failed."""
     found, notes = list[TransactionProfile](), list[str]()
     for one in _requests(base, conditions):
         try:
-            found += profile(one, progress)
+            found += profile_of(one, progress)
         except StillChangedError:
             raise  # the machine was not given back
         except PgdynoError as error:
