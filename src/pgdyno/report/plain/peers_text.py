@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pgdyno.experiments.verdicts.peer_effects import PeerEffects, own_arms_of, peer_effects, peers_of
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.report.elements.tables import Column, Table
+from pgdyno.model.plans.terms import PLAN, WITHOUT
+from pgdyno.report.elements.tables import StyledCell, StyledTable
 
 FASTEST_LOOKS_FASTER = (
     "The fastest peer is named after looking at these same figures: that can make pgdyno's advantage over it "
@@ -16,42 +17,70 @@ FASTEST_LOOKS_FASTER = (
 )
 
 
-def peer_tables(experiment: Experiment) -> tuple[Table, ...]:
+def peer_tables(experiment: Experiment) -> tuple[StyledTable, ...]:
     """Return a table for each workload with enough rounds, the fastest peer first."""
-    return tuple(_table(experiment, one) for one in peer_effects(experiment))
+    ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
+    return tuple(_table(one, ours, level) for one in peer_effects(experiment))
 
 
 def peers_text(experiment: Experiment) -> str:
     """Return the tables as text; nothing if no peers were measured."""
     if not peers_of(experiment):
         return ""
-    tables = peer_tables(experiment)
-    if not tables:
-        return "How pgdyno compares with each peer is not known: in too few rounds all servers count.\n"
-    return "\n".join([*(line for table in tables for line in _lines(table)), FASTEST_LOOKS_FASTER]) + "\n"
-
-
-def _table(experiment: Experiment, effects: PeerEffects) -> Table:
     ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
-    return Table(
-        f"{effects.workload}: throughput of pgdyno's configurations against each peer's ({level} intervals)",
-        (Column("Peer"), *(Column(arm, is_number=True) for arm in ours)),
+    lines = [line for one in peer_effects(experiment) for line in _lines(one, ours, level)]
+    if not lines:
+        return "How pgdyno compares with each peer is not known: in too few rounds all servers count.\n"
+    return "\n".join([*lines, FASTEST_LOOKS_FASTER]) + "\n"
+
+
+def _table(effects: PeerEffects, ours: Sequence[str], level: str) -> StyledTable:
+    return StyledTable(
+        effects.workload,
+        f"T{_caption(level)[1:]}",
+        tuple(map(_head, ours)),
         tuple(
-            (f"{peer} (fastest)" if peer == effects.fastest else peer, *(_cell(ratios[arm]) for arm in ours))
+            (_name(peer, effects), tuple(_cell(ratios[arm]) for arm in ours))
             for peer, ratios in effects.ratios.items()
         ),
+        corner="Peer",
     )
 
 
-def _cell(interval: Interval) -> str:
-    effect = numbers.change_within(interval.point, interval.low, interval.high)
-    return f"{effect} ({numbers.interval(interval)})"
-
-
-def _lines(table: Table) -> Iterator[str]:
-    rows = [tuple(column.title for column in table.columns), *table.rows]
+def _lines(effects: PeerEffects, ours: Sequence[str], level: str) -> Iterator[str]:
+    rows = [
+        ("Peer", *ours),
+        *(
+            (_name(peer, effects), *(_in_one_line(ratios[arm]) for arm in ours))
+            for peer, ratios in effects.ratios.items()
+        ),
+    ]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    yield table.caption
+    yield f"{effects.workload}: {_caption(level)}"
     for row in rows:
         first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(["", first, *others]).rstrip()
+
+
+def _caption(level: str) -> str:
+    return f"throughput of pgdyno's configurations against each peer's ({level} intervals)"
+
+
+def _name(peer: str, effects: PeerEffects) -> str:
+    return f"{peer} (fastest)" if peer == effects.fastest else peer
+
+
+def _head(arm: str) -> StyledCell:
+    """Return the title of a column, with the part that is left out below it."""
+    whole, is_less, part = arm.partition(WITHOUT)
+    return StyledCell((whole.rstrip("-") or PLAN).replace("-", " "), f"without {part}" if is_less else "")
+
+
+def _cell(interval: Interval) -> StyledCell:
+    effect = numbers.change_within(interval.point, interval.low, interval.high)
+    return StyledCell(effect, numbers.interval(interval))
+
+
+def _in_one_line(interval: Interval) -> str:
+    cell = _cell(interval)
+    return f"{cell.text} ({cell.note})"
