@@ -7,26 +7,35 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.fix_home import pgdyno
+from tests.fix_home import Run, pgdyno
 from tests.fix_machine import alone
 
+from pgdyno.model.errors import HugePagesError
 from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 TINY = ("--scale", "1", "--block", "1s", "--slice", "50ms", "--blocks", "4", "--as-booted")
+MOST_THEFTS = 10
 PEERS = (
     "amazon-rds", "azure-flexible", "cloud-sql", "pg-configurator", "pgconfig", "pgtune", "timescaledb-tune",
 )  # fmt: skip
 
 
+def run_peers(*options: str) -> Run:
+    """Run the study; again while servers of other tests take huge pages of the plan's server."""
+    for _ in range(MOST_THEFTS):
+        with alone():
+            done = pgdyno(
+                "run", "peers", "--embedded", "--workload", "pgbench-tpcb", *options, *TINY, "--json"
+            )
+        if HugePagesError.code not in done.stderr:
+            break
+    return done
+
+
 def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Path) -> None:
-    extra = "mine:work_mem=7MB"
-    with alone():
-        done = pgdyno(
-            "run", "peers", "--embedded", "--workload", "pgbench-tpcb", "--memory", "1280MB",
-            "--variant", extra, *TINY, "--json",
-        )  # fmt: skip
+    done = run_peers("--memory", "1280MB", "--variant", "mine:work_mem=7MB")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     measured = {one["variant"] for one in document["comparisons"]}
