@@ -145,11 +145,11 @@ class Traffic:
 
     def watch(self, window_s: float, tell: Callable[[float], None]) -> Watched:
         """Watch for a window."""
-        before, sessions = self._moment(), self._sessions()
+        before, sessions = self._moment(), self.sessions()
         totals, began_ns = read_session_totals(self.connection), time.monotonic_ns()
         looks = look_at_sessions(self.connection, window_s, _LOOK_EVERY_S, tell)
         ended_ns, ended = time.monotonic_ns(), read_session_totals(self.connection)
-        left, after = self._sessions(), self._moment()
+        left, after = self.sessions(), self._moment()
         all_seen = sessions | left
         begun = 0 if ended.sessions is None or totals.sessions is None else ended.sessions - totals.sessions
         is_steady = begun <= _MOST_BEGUN * len(all_seen)
@@ -169,7 +169,7 @@ class Traffic:
     def _moment(self) -> _Moment | None:
         return None if self.postmaster is None else _Moment.of(self.postmaster, self.own)
 
-    def _sessions(self) -> frozenset[int]:
+    def sessions(self) -> frozenset[int]:
         """Return clients' processes, as far as they are the postmaster's."""
         if self.postmaster is None:
             return frozenset()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from pgdyno.app.arenas.attached_server import postmaster_of
 from pgdyno.app.local_machine import online_cpus, workspace
+from pgdyno.app.profiling.hardware import HardwareCounters, find_hardware_counters
 from pgdyno.app.profiling.layouts import sampled_layout
 from pgdyno.app.profiling.recordings import Recordings, open_recordings
 from pgdyno.app.profiling.results import within
@@ -25,7 +26,10 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.facts import Fact, Unknown, unknown
 from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.microarchitecture import Microarchitecture
 from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.profiling.hardware import CountedWindow, of_hardware
+from pgdyno.profiling.perf_stat import PerfCounts
 from pgdyno.profiling.summary import Profiled, sum_up
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.inspection import identify_backend
@@ -41,8 +45,15 @@ _SAMPLES_PER_S = 200
 _NAME = "its own traffic"
 
 
-def profile_attached(dsn: str, duration_s: float, progress: Progress) -> TransactionProfile:
+def profile_attached(
+    dsn: str,
+    duration_s: float,
+    progress: Progress,
+    find_counters: Callable[[Path], HardwareCounters] = find_hardware_counters,
+) -> TransactionProfile:
     """Profile the traffic of a running server for about a time.
+
+    Hardware counters, where there are any, count in all windows. Samples add hardly to them: they are few.
 
     Raises: UsageError for another time than it can be watched for; MeasurementError if it does nothing;
     ServerError if the role may not see the sessions of others; ConnectionFailedError.
@@ -64,25 +75,45 @@ def profile_attached(dsn: str, duration_s: float, progress: Progress) -> Transac
         traffic = Traffic(connection, postmaster.or_none(), own)
         spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
         with _opened_recordings(scratch, postmaster) as recordings:
+            hardware = find_counters(scratch) if postmaster.is_known else HardwareCounters(scratch)
             progress.step(f"watching the traffic for {duration_s:.0f} s")
-            watched = []
+            watched, counts = [], []
             for window in range(windows):
-                tell = partial(_tell, progress, window * window_s, duration_s)
+                watch = partial(
+                    traffic.watch, window_s, partial(_tell, progress, window * window_s, duration_s)
+                )
                 with recordings.sampling():
-                    watched.append(traffic.watch(window_s, tell))
-                watched[-1].require_traffic()
+                    counted = hardware.count(traffic.sessions(), watch) if hardware.are_there else None
+                    seen, its_counts = counted or (watch(), None)
+                seen.require_traffic()
+                watched.append(seen)
+                counts.append(its_counts)
             recordings.end()
             program = _program(postmaster)
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
         progress.step("reading what was recorded")
         stacks = within(recordings.stacks(), watched)
         cycles = [one.cycle(its) for one, its in zip(watched, stacks, strict=True)]
-        remarks = (*recordings.remarks, *_remarks(watched, postmaster), _cost(share))
+        remarks = (*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), _cost(share))
         label = f"port={connection.info.port} dbname={connection.info.dbname}"
     sessions = sum(one.mean_sessions for one in watched) / len(watched)
     found = sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
     layout = None if program is None else sampled_layout(program, cycles)
-    return replace(found, layouts=(layout,) if layout else ())
+    return replace(
+        found, counted=_counted(watched, counts, hardware.events), layouts=(layout,) if layout else ()
+    )
+
+
+def _counted(
+    watched: Sequence[Watched], counts: Sequence[PerfCounts | None], events: Mapping[str, str]
+) -> Microarchitecture | None:
+    """Return the figures of the windows in which all sessions were counted; None if there are none.
+
+    A session that began in a window was not counted, but its transactions were.
+    """
+    both = zip(watched, counts, strict=True)
+    windows = [CountedWindow(its, one.transactions) for one, its in both if its is not None and not one.begun]
+    return of_hardware(windows, events) if windows else None
 
 
 def _program(postmaster: Fact[int]) -> Path | None:
