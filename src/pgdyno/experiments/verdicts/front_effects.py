@@ -21,7 +21,7 @@ from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Tuning
-from pgdyno.stats.front import alike, best_first, dominated
+from pgdyno.stats.front import SURE, alike, best_first, dominated
 
 
 @dataclass(frozen=True)
@@ -120,9 +120,9 @@ def _reckoned(
 
 
 def _sign(aim: Aim, ratio: Interval) -> int:
-    """Return 1 where the first is better for sure, -1 where it is worse."""
+    """Return which of two is better for sure."""
     margin = 1.02 if aim.metric is None else 1.0
-    direction = 1 if aim.gain(1.0) > 0 else -1
+    direction = SURE if aim.gain(1.0) > 0 else -SURE
     return direction * ((ratio.low > margin) - (ratio.high < 1 / margin))
 
 

@@ -68,10 +68,10 @@ def left_out_lines(front: ProvenFront) -> Iterator[str]:
 def left_out(one: MemberEffects, front: ProvenFront) -> str:
     """Return why a configuration is left out; nothing if it is not."""
     if one.like is not None:
-        return f"which is not told from {one.like} in {_either(front.aims)} and has more changes"
+        return f"which has more changes than {one.like} and is not told from it in {_either(front.aims)}"
     if one.worse_than is None:
         return ""
-    return f"which is worse than {one.worse_than} and better in nothing"
+    return f"as {one.worse_than} is better in at least one of them and shown to be worse in none"
 
 
 def choice(front: ProvenFront) -> str:
