@@ -88,7 +88,7 @@ def _told(trials: Sequence[Trial], aims: Sequence[Aim]) -> Told:
     rounds = {name: len(one.rounds) for name, one in by_name.items()}
 
     def width(aim: Aim, alpha: float, *names: str) -> float:
-        """Return how far the difference of two may be from the truth; the default is what it is."""
+        """Return how far the difference of two may be from the truth; the default has no error."""
         return math.hypot(
             *(half_width(rounds[name], noises[aim], alpha) for name in names if name != _DEFAULT)
         )

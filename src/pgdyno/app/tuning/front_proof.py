@@ -57,9 +57,10 @@ def front_proof_of(
     if plan is not None and len(variants) < _most_servers(request, left_s):
         beside = [*variants, rounds.variant(PLAN, plan.point)]
         variants = beside if searched.memory.holds(beside) else variants
+    aims = " and ".join(aim.label for aim in tuning.aims)
     return Study(
         name=NAME,
-        question=f"Which configurations are best in {' and '.join(tuning.aims)} ({tuning.id})?",
+        question=f"Which configurations are best in {aims} ({tuning.id})?",
         variants=side_by_side(variants).variants,
         workloads=tuning.workloads,
         design=one_block_a_round(request.conditions.design),

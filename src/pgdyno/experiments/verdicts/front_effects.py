@@ -3,8 +3,8 @@
 All members stand in the same blocks, so that two of them are compared within these, with no default between
 them. A member is left out if it is in no aim told from a configuration with fewer changes, the default and
 the plan among them, or if another one dominates it (``stats/front.py``). Each comparison has the experiment's
-level by itself. Memory is reckoned from the settings: its effect has no width, and differences that would
-pass for equivalent do not count.
+level by itself, and a difference that is shown to be within the margin of equivalence does not count. Memory
+is reckoned from the settings: its effect has no width.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def proven_front(tuning: Tuning, experiment: Experiment) -> ProvenFront | None:
         return None
 
     def told(one: str, other: str) -> Sequence[int]:
-        return [_sign(aim, ratios[one, other]) for aim, ratios in found.items()]
+        margin = experiment.design.equivalence_margin
+        return [_sign(aim, ratios[one, other], margin) for aim, ratios in found.items()]
 
     sizes = {experiment.baseline: 0, **{name: 1 + len(point) for name, point in points.items()}}
     same = alike(sorted(sizes, key=sizes.__getitem__), told)
@@ -119,11 +120,12 @@ def _reckoned(
     return {pair: Interval(ratio, ratio, ratio, experiment.design.level) for pair, ratio in ratios.items()}
 
 
-def _sign(aim: Aim, ratio: Interval) -> int:
-    """Return which of two is better for sure."""
-    margin = 1.02 if aim.metric is None else 1.0
+def _sign(aim: Aim, ratio: Interval, margin: float) -> int:
+    """Return the better one of two, if it is for sure; an interval within the margin says they are alike."""
+    if ratio.low >= 1 / (1 + margin) and ratio.high <= 1 + margin:
+        return 0
     direction = SURE if aim.gain(1.0) > 0 else -SURE
-    return direction * ((ratio.low > margin) - (ratio.high < 1 / margin))
+    return direction * ((ratio.low > 1) - (ratio.high < 1))
 
 
 def _gain(aim: Aim, ratios: Mapping[tuple[str, str], Interval], name: str, baseline: str) -> float:

@@ -34,7 +34,7 @@ class FrontPoint:
 def front_scatter(
     caption: Caption, labels: tuple[str, str], points: Sequence[FrontPoint], *, width: float
 ) -> Markup:
-    """Return the chart; ``labels`` are what is drawn across and up, with the better direction."""
+    """Return the chart; ``labels`` name the aims across and up, with their better direction."""
     height = 400.0 if width > NARROW else 340.0
     right = width - (_RIGHT_PX if width > NARROW else _RIGHT_NARROW_PX)
     bottom = height - _BOTTOM_PX

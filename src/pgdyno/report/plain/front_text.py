@@ -47,7 +47,7 @@ def front_lines(tuning: Tuning) -> Iterator[str]:
 
 
 def proven_front_lines(tuning: Tuning, proof: Experiment) -> Iterator[str]:
-    """Yield the table of what the members are worth, which of them are left, and how to take one."""
+    """Yield the table of the members' effects, those that are left, and how to take one."""
     front = proven_front(tuning, proof)
     if front is None:
         yield "The front is not known: too few rounds count."
@@ -75,14 +75,14 @@ def left_out(one: MemberEffects, front: ProvenFront) -> str:
 
 
 def choice(front: ProvenFront) -> str:
-    """Say what to do with the front."""
+    """Return advice on the front."""
     if not front.left:
         return "None is left: keep the configuration as found."
     if len(front.left) == 1:
-        return f"Take {front.left[0].name}: its lines above are its whole configuration, with those of all."
+        return f"Take {front.left[0].name}: its own lines, with those that all have, are its configuration."
     return (
         "None of those left is better than another in everything: choose one by what matters to you. Its "
-        "lines above, with those of all, are its whole configuration."
+        "own lines, with those that all have, are its configuration."
     )
 
 

@@ -64,7 +64,9 @@ def test_all_members_stand_beside_the_default_and_the_plan() -> None:
     assert [one.name for one in study.variants] == ["default", *trials, "plan"]
     assert study.workloads == (WORKLOAD,)
     assert study.notes == ("a note",)
-    assert study.question == ("Which configurations are best in throughput and wal (20261121-090000-tune)?")
+    assert study.question == (
+        "Which configurations are best in throughput and WAL per transaction (20261121-090000-tune)?"
+    )
 
 
 def test_the_settings_of_a_member_are_those_of_its_trial() -> None:

@@ -37,6 +37,39 @@ def test_a_member_that_is_not_told_from_a_simpler_one_is_left_out() -> None:
     assert (one.like, one.worse_than, one.is_on_front) == ("member-2", None, False)
 
 
+def test_a_difference_that_is_shown_to_be_small_does_not_count() -> None:
+    proof = experiment()
+    slower = {"throughput_tps": 0.99, "wal_bytes_per_transaction": 1.0}  # of what member-2 has
+    blocks = tuple(
+        replace(
+            block,
+            arms=tuple(
+                replace(arm, values={**arm.values, **{k: arms["member-2"][k] * v for k, v in slower.items()}})
+                if arm.variant == "member-1"
+                else arm
+                for arm in block.arms
+            ),
+        )
+        for block in proof.blocks
+        for arms in [{arm.variant: arm.values for arm in block.arms}]
+    )
+    noisy = tuple(
+        replace(
+            block,
+            arms=tuple(
+                replace(arm, values={k: v * (1 + 0.001 * (block.round % 3)) for k, v in arm.values.items()})
+                if arm.variant == "member-1"
+                else arm
+                for arm in block.arms
+            ),
+        )
+        for block in blocks
+    )
+    found = members(proof=replace(proof, blocks=noisy))
+    assert (found["member-1"].worse_than, found["member-1"].like) == (None, None)
+    assert found["member-2"].like == "member-1"  # as many changes, and the first of the two
+
+
 def test_a_member_that_another_one_dominates_is_left_out() -> None:
     found = members()
     assert found["member-4"].worse_than == "member-2"

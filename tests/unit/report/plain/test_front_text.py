@@ -10,8 +10,8 @@ from pgdyno.model.tuning.tuning import TrialState
 from pgdyno.report.plain.tuning_text import answer_text, proof_text, trial_line
 
 CHOOSE = (
-    "None of those left is better than another in everything: choose one by what matters to you. Its lines "
-    "above, with those of all, are its whole configuration."
+    "None of those left is better than another in everything: choose one by what matters to you. Its own "
+    "lines, with those that all have, are its configuration."
 )
 LIKE_A_SIMPLER_ONE = (
     "Left out: member-3, which has more changes than member-2 and is not told from it in throughput or "
