@@ -9,8 +9,9 @@ was dominated by none.
     g       mean gain of a trial in an aim, over n rounds, more is better        1
     h       how far g may be from the truth (``race.py``: may be looked at)      1
 
-The gains of two trials a and b differ, surely or likely, if they do by more than √(h_a² + h_b²). Memory is
-reckoned from the settings and has no noise; differences that would pass for equivalent do not count.
+Two trials a and b differ if their gains do by more than √(h_a² + h_b²). What takes little evidence takes it
+both ways: a trial dominates another only if it is not even likely to be worse in any aim. Memory is reckoned
+from the settings and has no noise; differences that would pass for equivalent do not count.
 
 Source: ``stats/front.py`` has dominance and its sources.
 """
@@ -25,12 +26,12 @@ from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.tuning import Trial, TrialState
 from pgdyno.search.noise import noise_of_aim
 from pgdyno.search.race import half_width
-from pgdyno.stats.front import LIKELY, SURE, Told, alike, best_first, dominated, dominates, spread
+from pgdyno.stats.front import Told, alike, best_first, dominated, dominates, spread
 
 MOST_MEMBERS = 6  # arbitrary: what a person still compares, and one duet still measures
 _RECKONED_MARGIN = math.log(1.02)  # as Design.equivalence_margin
 _MOST_ROUNDS = 3  # arbitrary: of one candidate; the proof has more
-_RARELY, _OFTEN = 0.05, 0.5  # chances of a wrong answer, as in ``race.py``
+_SURE, _LIKELY = 0.05, 0.5  # chances of a wrong answer, as in ``race.py``
 _DEFAULT = "0"
 
 
@@ -48,11 +49,11 @@ class ForTheFront:
         name = str(trial.number)
         others = [_DEFAULT, *(str(one.number) for one in earlier if one.state is TrialState.WON)]
         trials = [*earlier, trial]
-        told = _told(trials, self.aims)
-        better = next((one for one in others if dominates(told, one, name, LIKELY)), None)
+        likely, sure = (_told(trials, self.aims, alpha) for alpha in (_LIKELY, _SURE))
+        better = next((one for one in others if dominates(likely, one, name)), None)
         if better is not None:
             return replace(trial, state=TrialState.LOST, reason=f"{_named(better)} is better")
-        has_place = all(SURE in told(name, one) for one in others)
+        has_place = all(1 in sure(name, one) for one in others)
         is_on = has_place or len(trial.rounds) >= _MOST_ROUNDS
         return replace(trial, state=TrialState.WON if is_on else TrialState.RUNNING)
 
@@ -68,7 +69,7 @@ def front_of(trials: Sequence[Trial], aims: Sequence[Aim]) -> tuple[Trial, ...]:
         _DEFAULT: tuple(0.0 for _ in aims),
         **{name: _gains(one, aims) for name, one in measured.items()},
     }
-    told = _told(trials, aims)
+    told = _told(trials, aims, _LIKELY)
     off = dominated(best_first(gains), told)
     simplest_first = sorted(
         (name for name in gains if name not in off or name == _DEFAULT),
@@ -79,23 +80,19 @@ def front_of(trials: Sequence[Trial], aims: Sequence[Aim]) -> tuple[Trial, ...]:
     return tuple(measured[name] for name in spread(left, MOST_MEMBERS))
 
 
-def _told(trials: Sequence[Trial], aims: Sequence[Aim]) -> Told:
-    """Return the comparison of trials by their numbers; of 0, the default."""
+def _told(trials: Sequence[Trial], aims: Sequence[Aim], alpha: float) -> Told:
+    """Return the comparison of trials by their numbers; of 0, the default, whose ratio to itself is exact."""
     by_name = {str(one.number): one for one in trials if one.by_aim}
     noises = {aim: noise_of_aim(by_name.values(), aim) for aim in aims}
     gains = {name: _gains(one, aims) for name, one in by_name.items()}
     gains[_DEFAULT] = tuple(0.0 for _ in aims)
-    rounds = {name: len(one.rounds) for name, one in by_name.items()}
-
-    def width(aim: Aim, alpha: float, *names: str) -> float:
-        """Return how far the difference of two may be from the truth; the default has no error."""
-        return math.hypot(
-            *(half_width(rounds[name], noises[aim], alpha) for name in names if name != _DEFAULT)
-        )
+    scales = {name: half_width(len(one.rounds), 1.0, alpha) for name, one in by_name.items()}
+    scales[_DEFAULT] = 0.0
 
     def told(one: str, other: str) -> Sequence[int]:
+        scale = math.hypot(scales[one], scales[other])
         return [
-            _sign(mine - theirs, aim, width(aim, _RARELY, one, other), width(aim, _OFTEN, one, other))
+            _sign(mine - theirs, aim, scale * noises[aim])
             for aim, mine, theirs in zip(aims, gains[one], gains[other], strict=True)
         ]
 
@@ -106,12 +103,9 @@ def _gains(trial: Trial, aims: Sequence[Aim]) -> tuple[float, ...]:
     return tuple(aim.gain(trial.by_aim[aim]) for aim in aims)
 
 
-def _sign(difference: float, aim: Aim, sure: float, likely: float) -> int:
-    """Return how surely a difference is none; ``sure`` and ``likely`` are how far it may be off."""
-    if aim.metric is None:
-        sure = likely = _RECKONED_MARGIN
-    size = SURE if abs(difference) > sure else LIKELY if abs(difference) > likely else 0
-    return size if difference > 0 else -size
+def _sign(difference: float, aim: Aim, width: float) -> int:
+    limit = _RECKONED_MARGIN if aim.metric is None else width
+    return (difference > limit) - (difference < -limit)
 
 
 def _named(name: str) -> str:

@@ -1,12 +1,10 @@
 """The front of configurations with several aims: those that no other one dominates. Pure.
 
-One configuration dominates another if it is better for sure in one aim, and not told to be worse in any. It
-stands here because both a search's short rounds and the experiment that proves their answer ask for it. A
-search tells what is worse by bounds that take less evidence than those of what is better for sure: else all
-that wins much in one aim would do away with what it is a little worse than in another one. Its proof has one
-kind of bounds.
+One configuration dominates another if it is told to be better in one aim, and not told to be worse in any. It
+stands here because both a search's short rounds and the experiment that proves their answer ask for it; how
+much evidence it takes to be told, they say.
 
-Figures have intervals, so that "better for sure" is no order: of three aims A may dominate B, B dominate C,
+Figures have intervals, so that "told to be better" is no order: of three aims A may dominate B, B dominate C,
 and C dominate A. Configurations are therefore left out one by one, those first that are worst all in all:
 one is always left, and none of those that are left dominates another.
 
@@ -20,18 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 Told: TypeAlias = Callable[[str, str], Sequence[int]]
-"""Compares two configurations in every aim: 0 if neither is told to be better, else how surely.
-
-``SURE`` or ``LIKELY`` if it is the first, the negative of that if it is the second.
-"""
-
-LIKELY, SURE = 1, 2
+"""Compares two configurations in every aim: 1, the first is told to be better; -1, worse; 0, neither."""
 
 
-def dominates(told: Told, one: str, other: str, least: int = SURE) -> bool:
+def dominates(told: Told, one: str, other: str) -> bool:
     """Whether a configuration is in one aim told to be better than another, and in none worse."""
     signs = told(one, other)
-    return max(signs) >= least and min(signs) >= 0
+    return 1 in signs and -1 not in signs
 
 
 def dominated(best_first: Sequence[str], told: Told) -> dict[str, str]:

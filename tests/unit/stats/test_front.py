@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.stats.front import LIKELY, SURE, Told, alike, best_first, dominated, dominates, spread
+from pgdyno.stats.front import Told, alike, best_first, dominated, dominates, spread
 
 
 def told_beyond(gains: Mapping[str, Sequence[float]], width: float) -> Told:
@@ -15,7 +15,7 @@ def told_beyond(gains: Mapping[str, Sequence[float]], width: float) -> Told:
 
     def told(one: str, other: str) -> Sequence[int]:
         differences = [a - b for a, b in zip(gains[one], gains[other], strict=True)]
-        return [SURE * ((d > width) - (d < -width)) for d in differences]
+        return [(d > width) - (d < -width) for d in differences]
 
     return told
 
@@ -41,12 +41,6 @@ def test_the_front_has_what_is_dominated_by_nothing() -> None:
     off = dominated(best_first(FIVE), told_beyond(FIVE, 0.05))
     assert off.keys() == {"default", "worse"}
     assert off["worse"] == "compressed"
-
-
-def test_what_is_likely_worse_in_another_aim_does_not_dominate() -> None:
-    assert not dominates(lambda *_: [SURE, -LIKELY], "one", "other")
-    assert not dominates(lambda *_: [LIKELY, 0], "one", "other")
-    assert dominates(lambda *_: [LIKELY, 0], "one", "other", LIKELY)
 
 
 def test_what_is_not_sure_dominates_nothing() -> None:

@@ -21,7 +21,7 @@ from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Tuning
-from pgdyno.stats.front import SURE, alike, best_first, dominated
+from pgdyno.stats.front import alike, best_first, dominated
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def _sign(aim: Aim, ratio: Interval, margin: float) -> int:
     """Return the better one of two, if it is for sure; an interval within the margin says they are alike."""
     if ratio.low >= 1 / (1 + margin) and ratio.high <= 1 + margin:
         return 0
-    direction = SURE if aim.gain(1.0) > 0 else -SURE
+    direction = 1 if aim.gain(1.0) > 0 else -1
     return direction * ((ratio.low > 1) - (ratio.high < 1))
 
 
