@@ -71,11 +71,8 @@ def front_of(trials: Sequence[Trial], aims: Sequence[Aim]) -> tuple[Trial, ...]:
     }
     told = _told(trials, aims, _LIKELY)
     off = dominated(best_first(gains), told)
-    simplest_first = sorted(
-        (name for name in gains if name not in off or name == _DEFAULT),
-        key=lambda name: 0 if name == _DEFAULT else 1 + len(measured[name].point),
-    )
-    same = alike(simplest_first, told)
+    sizes = {name: 1 + len(one.point) for name, one in measured.items() if name not in off}
+    same = alike({_DEFAULT: 0, **sizes}, told)
     left = {name: gains[name] for name in measured if name not in off and name not in same}
     return tuple(measured[name] for name in spread(left, MOST_MEMBERS))
 

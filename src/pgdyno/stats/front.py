@@ -38,11 +38,12 @@ def dominated(best_first: Sequence[str], told: Told) -> dict[str, str]:
     return off
 
 
-def alike(simplest_first: Sequence[str], told: Told) -> dict[str, str]:
-    """Return the configurations that are in no aim told from a simpler one, each with that one."""
+def alike(sizes: Mapping[str, int], told: Told) -> dict[str, str]:
+    """Return the configurations that are in no aim told from a smaller one, each with that one."""
     kept, found = list[str](), dict[str, str]()
-    for name in simplest_first:
-        simpler = next((one for one in kept if not any(told(name, one))), None)
+    for name in sorted(sizes, key=sizes.__getitem__):
+        smaller = (one for one in kept if sizes[one] < sizes[name])
+        simpler = next((one for one in smaller if not any(told(name, one))), None)
         if simpler is None:
             kept.append(name)
         else:

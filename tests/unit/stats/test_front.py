@@ -58,12 +58,18 @@ def test_three_that_dominate_each_other_in_a_circle_leave_one() -> None:
 
 def test_what_is_not_told_from_a_simpler_one_is_like_it() -> None:
     gains = {"simple": (0.3, 0.1), "long": (0.31, 0.12), "other": (0.3, 0.4), "longest": (0.28, 0.41)}
-    assert alike(list(gains), told_beyond(gains, 0.05)) == {"long": "simple", "longest": "other"}
+    sizes = {"longest": 4, "long": 3, "other": 3, "simple": 2}
+    assert alike(sizes, told_beyond(gains, 0.05)) == {"long": "simple", "longest": "other"}
+
+
+def test_of_two_that_are_alike_and_as_long_both_stay() -> None:
+    gains = {"one": (0.3, 0.1), "other": (0.31, 0.12)}
+    assert alike({"one": 2, "other": 2}, told_beyond(gains, 0.05)) == {}
 
 
 def test_a_chain_of_small_steps_is_not_all_alike() -> None:
     gains = {"a": (0.0,), "b": (0.04,), "c": (0.08,)}
-    assert alike(list(gains), told_beyond(gains, 0.05)) == {"b": "a"}
+    assert alike({"a": 1, "b": 2, "c": 3}, told_beyond(gains, 0.05)) == {"b": "a"}
 
 
 def test_the_best_in_each_aim_come_first_then_the_farthest() -> None:
@@ -127,7 +133,7 @@ def test_the_spread_chooses_as_many_as_there_are_each_once(
 @given(gains=MANY, width=st.sampled_from([0.0, 2.0]))
 def test_what_is_left_is_told_apart(gains: dict[str, tuple[float, ...]], width: float) -> None:
     told = told_beyond(gains, width)
-    same = alike(list(gains), told)
+    same = alike({name: place for place, name in enumerate(gains)}, told)
     left = [name for name in gains if name not in same]
     assert all(any(told(one, other)) for one in left for other in left if one != other)
     assert all(not any(told(name, simpler)) and simpler in left for name, simpler in same.items())

@@ -1,4 +1,4 @@
-"""Windows of a running server's own traffic: what it counts, what looks at sessions see, and CPU time."""
+"""Windows of a running server's own traffic: its counts, looks at its sessions, and CPU time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OURS = 1  # a transaction of ours in a window besides its looks: the one that c
 
 
 @dataclass(frozen=True)
-class Watched:
+class TrafficWindow:
     """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers.
 
     ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
@@ -133,7 +133,7 @@ class _Moment:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class WatchedServer:
     """A server whose traffic is watched. ``postmaster`` None: its processes are not seen.
 
     ``own`` is the process of our session.
@@ -143,7 +143,7 @@ class Traffic:
     postmaster: int | None
     own: int
 
-    def watch(self, window_s: float, tell: Callable[[float], None]) -> Watched:
+    def watch(self, window_s: float, tell: Callable[[float], None]) -> TrafficWindow:
         """Watch for a window."""
         before, sessions = self._moment(), self.sessions()
         totals, began_ns = read_session_totals(self.connection), time.monotonic_ns()
@@ -156,7 +156,7 @@ class Traffic:
         in_transactions_s = None
         if ended.in_transactions_s is not None and totals.in_transactions_s is not None:
             in_transactions_s = ended.in_transactions_s - totals.in_transactions_s
-        return Watched(
+        return TrafficWindow(
             looks,
             ended.transactions - totals.transactions - looks.looks - _OURS,
             in_transactions_s,

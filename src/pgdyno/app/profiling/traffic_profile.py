@@ -21,7 +21,7 @@ from pgdyno.app.profiling.hardware import HardwareCounters, find_hardware_counte
 from pgdyno.app.profiling.layouts import sampled_layout
 from pgdyno.app.profiling.recordings import Recordings, open_recordings
 from pgdyno.app.profiling.results import within
-from pgdyno.app.profiling.traffic import Traffic, Watched
+from pgdyno.app.profiling.traffic import TrafficWindow, WatchedServer
 from pgdyno.model import numbers
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.facts import Fact, Unknown, unknown
@@ -72,7 +72,7 @@ def profile_attached(
             )
         own = identify_backend(connection).pid
         postmaster = _on_this_host(postmaster_of(connection), own)
-        traffic = Traffic(connection, postmaster.or_none(), own)
+        traffic = WatchedServer(connection, postmaster.or_none(), own)
         spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
         with _opened_recordings(scratch, postmaster) as recordings:
             hardware = find_counters(scratch) if postmaster.is_known else HardwareCounters(scratch)
@@ -105,7 +105,7 @@ def profile_attached(
 
 
 def _counted(
-    watched: Sequence[Watched], counts: Sequence[PerfCounts | None], events: Mapping[str, str]
+    watched: Sequence[TrafficWindow], counts: Sequence[PerfCounts | None], events: Mapping[str, str]
 ) -> Microarchitecture | None:
     """Return the figures of the windows in which all sessions were counted; None if there are none.
 
@@ -153,7 +153,7 @@ def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordi
         yield opened
 
 
-def _remarks(watched: Sequence[Watched], postmaster: Fact[int]) -> Iterator[str]:
+def _remarks(watched: Sequence[TrafficWindow], postmaster: Fact[int]) -> Iterator[str]:
     if isinstance(postmaster.value, Unknown):
         yield f"processes are not seen: the server is not proven to run here: {postmaster.value.reason}"
     elif any(one.added is None for one in watched):

@@ -53,9 +53,9 @@ def front_proof_of(
 ) -> Study:
     """Return the experiment: the default, every member, and the plan if it ran and there is room for it."""
     variants = [request.base, *_variants(rounds, tuning.members)]
-    plan = _plan_that_ran(tuning)
-    if plan is not None and len(variants) < _most_servers(request, left_s):
-        beside = [*variants, rounds.variant(PLAN, plan.point)]
+    has_plan = any(one.name == PLAN for one in tuning.offered)
+    if has_plan and len(variants) < _most_servers(request, left_s):
+        beside = [*variants, rounds.variant(PLAN, tuning.space.plan)]
         variants = beside if searched.memory.holds(beside) else variants
     aims = " and ".join(aim.label for aim in tuning.aims)
     return Study(
@@ -93,10 +93,3 @@ def _variants(rounds: TrialRounds, members: Sequence[Member]) -> list[Variant]:
 
 def _fits(request: TuneRequest, searched: Searched, rounds: TrialRounds, members: Sequence[Member]) -> bool:
     return searched.memory.holds([request.base, *_variants(rounds, members)])
-
-
-def _plan_that_ran(tuning: Tuning) -> Trial | None:
-    """Return the plan's trial; None if it is a member, or did not run."""
-    in_front = {one.trial for one in tuning.members}
-    ran = (one for one in tuning.trials if one.point == tuning.space.plan and one.by_aim)
-    return next((one for one in ran if one.number not in in_front), None)

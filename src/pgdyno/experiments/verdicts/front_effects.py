@@ -1,10 +1,10 @@
 """The front of a search by its proof: effects of its members, and who is left. Pure.
 
 All members stand in the same blocks, so that two of them are compared within these, with no default between
-them. A member is left out if it is in no aim told from a configuration with fewer changes, the default and
-the plan among them, or if another one dominates it (``stats/front.py``). Each comparison has the experiment's
-level by itself, and a difference that is shown to be within the margin of equivalence does not count. Memory
-is reckoned from the settings: its effect has no width.
+them. A member is left out if another configuration, the default and the plan among them, dominates it
+(``stats/front.py``); of the others, if it is in no aim told from one with fewer changes, or from the default.
+Each comparison has the experiment's level by itself, and a difference that is shown to be within the margin
+of equivalence does not count. Memory is reckoned from the settings: its effect has no width.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Tuning
-from pgdyno.stats.front import alike, best_first, dominated
+from pgdyno.stats.front import alike, best_first, dominated, dominates
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,19 @@ def proven_front(tuning: Tuning, experiment: Experiment) -> ProvenFront | None:
         return [_sign(aim, ratios[one, other], margin) for aim, ratios in found.items()]
 
     sizes = {experiment.baseline: 0, **{name: 1 + len(point) for name, point in points.items()}}
-    same = alike(sorted(sizes, key=sizes.__getitem__), told)
     gains = {
         name: tuple(_gain(aim, ratios, name, experiment.baseline) for aim, ratios in found.items())
         for name in sizes
-        if name not in same
     }
     off = dominated(best_first(gains), told)
+    same = alike({one: size for one, size in sizes.items() if size == 0 or one not in off}, told)
+    left = [one for one in sizes if one not in off and one not in same]
     members = tuple(
         MemberEffects(
             name,
             {aim: ratios[name, experiment.baseline] for aim, ratios in found.items()},
             same.get(name),
-            off.get(name),
+            next((one for one in left if name in off and dominates(told, one, name)), off.get(name)),
         )
         for name in points
     )

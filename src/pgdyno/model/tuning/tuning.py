@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space
 
@@ -138,6 +139,16 @@ class Tuning:
         """The last trial that took the incumbent's place."""
         won = [one for one in self.trials if one.state is TrialState.WON]
         return won[-1] if won else None
+
+    @property
+    def offered(self) -> tuple[Member, ...]:
+        """The members of the front, and the plan if it ran and is none of them."""
+        in_front = {one.trial for one in self.members}
+        ran = (one for one in self.trials if one.point == self.space.plan and one.by_aim)
+        plan = next((one for one in ran if one.number not in in_front), None)
+        if not self.members or plan is None:
+            return self.members
+        return (*self.members, Member(PLAN, plan.number, self.space.whole(plan.point)))
 
 
 def _mean(values: list[float]) -> float | None:

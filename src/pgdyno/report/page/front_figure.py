@@ -68,13 +68,13 @@ def _effects(front: ProvenFront) -> Table:
 
 
 def _settings(tuning: Tuning) -> Table:
-    """Return the changes that all members have in a row, then each one's own."""
-    of_all = shared(tuning.members)
-    rows = [(one.name, own(one, of_all)) for one in tuning.members]
+    """Return the changes that all configurations have in a row, then each one's own."""
+    of_all = shared(tuning.offered)
+    rows = [(one.name, own(one, of_all)) for one in tuning.offered]
     if len(rows) == 1:
         return Table("Its settings", columns("Configuration", "Settings"), (_row(rows[0][0], of_all),))
     return Table(
-        "What the members set: the first line is of all of them",
+        "What each configuration sets: the first line is of all of them",
         columns("Configuration", "Settings"),
         (_row("all", of_all), *(_row(name, point) for name, point in rows)),
     )

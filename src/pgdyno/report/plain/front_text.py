@@ -43,7 +43,7 @@ def front_lines(tuning: Tuning) -> Iterator[str]:
         return
     count = len(tuning.members)
     yield f"On the front of {_listed(tuning.aims)}: {count} configuration{'s' * (count > 1)}."
-    yield from _members(tuning, tuning.members)
+    yield from _members(tuning, tuning.offered)
 
 
 def proven_front_lines(tuning: Tuning, proof: Experiment) -> Iterator[str]:
@@ -52,7 +52,8 @@ def proven_front_lines(tuning: Tuning, proof: Experiment) -> Iterator[str]:
     if front is None:
         yield "The front is not known: too few rounds count."
         return
-    yield f"Measured afresh, against the default, with {numbers.share(front.level)} intervals:"
+    level = numbers.share(front.level)
+    yield f"Measured afresh, against the default, with intervals of {level} each by itself:"
     yield from _table(front)
     yield from left_out_lines(front)
     yield choice(front)

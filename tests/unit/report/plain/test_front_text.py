@@ -55,12 +55,14 @@ def test_members_are_listed_by_what_sets_them_apart() -> None:
         "member-4 (trial 5) has besides:\n"
         "  # postgresql.conf\n"
         "  wal_compression = pglz\n"
+        "plan (trial 1) has besides:\n"
+        "  nothing else\n"
     )
 
 
 def test_a_single_member_is_listed_whole_and_one_with_nothing_of_its_own_says_so() -> None:
     found = tuning()
-    alone = answer_text(replace(found, members=found.members[:1]))
+    alone = answer_text(replace(found, members=found.members[:1], trials=found.trials[1:]))
     assert "member-1 (trial 2) has:\n  # postgresql.conf\n  shared_buffers = 2048MB\n" in alone
     planned = replace(found.members[0], point=found.space.plan)
     both = answer_text(replace(found, members=(planned, found.members[1])))
@@ -75,7 +77,7 @@ def test_no_member_is_an_answer() -> None:
 
 def test_the_proof_is_a_table_of_effects_and_says_what_is_left_out_and_why() -> None:
     lines = proof_text(replace(tuning(), notes=("a note",)), experiment()).splitlines()
-    assert lines[0] == f"Measured afresh, against the default, with 95{NB}% intervals:"
+    assert lines[0] == f"Measured afresh, against the default, with intervals of 95{NB}% each by itself:"
     heads, *rows = lines[1:7]
     assert heads.split() == ["throughput", "WAL", "per", "transaction"]
     assert [row.split()[0] for row in rows] == ["member-1", "member-2", "member-3", "member-4", "plan"]
