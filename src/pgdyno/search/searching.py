@@ -16,13 +16,21 @@ from typing import Protocol, TypeAlias
 
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.search.noise import noise_of, noise_on
+from pgdyno.search.noise import SIDE_BY_SIDE, noise_of, noise_on
 from pgdyno.search.race import MOST_ROUNDS, OnWorkload, standing
 from pgdyno.search.samplers._contract import Sampler
 
 
 class CandidateFailedError(Exception):
     """A candidate's server did not start, or died; the search goes on without it."""
+
+    state = TrialState.FAILED
+
+
+class CandidateOverLimitError(CandidateFailedError):
+    """A candidate's trial was ended, because it went over a limit; the search goes on without it."""
+
+    state = TrialState.OVER_LIMIT
 
 
 class MeasureRound(Protocol):
@@ -49,15 +57,17 @@ def never() -> bool:
     return False
 
 
-def search(
+def search(  # noqa: PLR0913 — what a search has to ask, by name
     sampler: Sampler,
     measure: MeasureRound,
     keep: Keep,
     why_not: WhyNot,
     earlier: Sequence[Trial] = (),
     is_over: IsOver = never,
+    *,
+    expected_noise: float = SIDE_BY_SIDE,
 ) -> Iterator[Trial]:
-    """Yield ended trials; who iterates decides how many.
+    """Yield ended trials; who iterates decides how many. ``expected_noise`` is that of one round.
 
     The first round of a trial is made in any case; no other one begins once time is over: the trial then
     ends as it stands.
@@ -84,7 +94,7 @@ def search(
         else:
             repeated = 0
             incumbent = {} if winner is None else winner.point
-            for ended in _raced(begun, incumbent, trials, measure, is_over):
+            for ended in _raced(begun, incumbent, trials, measure, is_over, expected_noise):
                 keep(ended)
         trials.append(ended)
         sampler.tell(ended)
@@ -92,26 +102,31 @@ def search(
 
 
 def _raced(
-    trial: Trial, incumbent: Point, earlier: Sequence[Trial], measure: MeasureRound, is_over: IsOver
+    trial: Trial,
+    incumbent: Point,
+    earlier: Sequence[Trial],
+    measure: MeasureRound,
+    is_over: IsOver,
+    expected_noise: float,
 ) -> Iterator[Trial]:
     """Yield a trial after each of its rounds, until it has ended."""
     while trial.state is TrialState.RUNNING:
         try:
             one = measure(incumbent, trial.point)
         except CandidateFailedError as error:
-            trial = replace(trial, state=TrialState.FAILED, reason=str(error))
+            trial = replace(trial, state=error.state, reason=str(error))
         else:
             trial = replace(trial, rounds=(*trial.rounds, one))
-            trial = _judged(trial, earlier)
+            trial = _judged(trial, earlier, expected_noise)
             if trial.state is TrialState.RUNNING and is_over():
                 trial = replace(trial, state=TrialState.CLOSE)
         yield trial
 
 
-def _judged(trial: Trial, earlier: Sequence[Trial]) -> Trial:
+def _judged(trial: Trial, earlier: Sequence[Trial], expected_noise: float) -> Trial:
     """Return a trial with its state after its rounds so far."""
     trials = [*earlier, trial]
-    state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials))
+    state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials, expected_noise))
     if state is TrialState.LOST:
         return replace(trial, state=state)
     found = {

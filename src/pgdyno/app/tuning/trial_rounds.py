@@ -15,6 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.random import Generator as Random
 
+from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.arenas.attached_arena import AttachedArena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.experiment import workloads_by_server
 from pgdyno.app.measuring.rounds import Running, run_round
@@ -30,11 +32,12 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
+from pgdyno.search.noise import SIDE_BY_SIDE
 from pgdyno.search.searching import CandidateFailedError
 
 DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"
 
-_Logs: TypeAlias = Mapping[str, Mapping[str, float]]
+Logs: TypeAlias = Mapping[str, Mapping[str, float]]
 """Mean logarithms of throughput, by workload and then by name."""
 
 
@@ -43,10 +46,10 @@ class TrialRounds:
     """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
 
     ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
-    experiment, and were taken all the same.
+    experiment, and were taken all the same. ``expected_noise`` is that of a round, until some are measured.
     """
 
-    arena: ScratchArena
+    arena: ScratchArena | AttachedArena
     base: Variant
     space: Space
     workloads: Mapping[str, Workload]
@@ -54,6 +57,7 @@ class TrialRounds:
     progress: Progress
     number: int = 0
     disturbed: int = 0
+    expected_noise: float = SIDE_BY_SIDE
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +93,7 @@ class TrialRounds:
         settings = self.variant(CANDIDATE, point).settings
         return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
 
-    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> _Logs:
+    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Logs:
         """Measure a candidate beside others.
 
         Raises: CandidateFailedError if the servers do not run with the candidate, but without it.
@@ -103,7 +107,7 @@ class TrialRounds:
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
             raise CandidateFailedError(said) from error
 
-    def _round(self, wanted: Sequence[Variant]) -> _Logs:
+    def _round(self, wanted: Sequence[Variant]) -> Logs:
         """Measure these servers once.
 
         A round that does not count is repeated once. If that does not count either, it is taken as it is:
@@ -116,7 +120,7 @@ class TrialRounds:
         blocks = list(self._blocks(variants))
         return _mean_logs(blocks, names) or self._disturbed(blocks, names)
 
-    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> _Logs:
+    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> Logs:
         """Return the means over all blocks. Raises: MeasurementError if a server did nothing at all."""
         self.disturbed += 1
         if logs := _mean_logs([_counted(block) for block in blocks], names):
@@ -129,14 +133,15 @@ class TrialRounds:
         names = tuple(self.workloads)
         study = Study("tune", "Which configuration is best?", tuple(variants), names, design)
         with ExitStack() as stack:
-            arena = stack.enter_context(self.arena.prepared_for(study))
+            whole: Arena = self.arena
+            arena = stack.enter_context(whole.prepared_for(study))
             running = self._running(arena, variants)
             for group in workloads_by_server([*self.workloads.values()]):
                 yield from run_round(running, self.number, group)
                 arena.loads.forget(running.experiment_id)
         self.number += 1
 
-    def _running(self, arena: ScratchArena, variants: Sequence[Variant]) -> Running:
+    def _running(self, arena: Arena, variants: Sequence[Variant]) -> Running:
         return Running(
             experiment_id="tune",
             arena=arena,
@@ -160,7 +165,7 @@ def _ratios(logs: Mapping[str, float]) -> RoundRatios:
     return RoundRatios(new - old, new - default, old - default)
 
 
-def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> _Logs:
+def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> Logs:
     """Return the means over the blocks that count; nothing if a workload has none."""
     by_workload: dict[str, list[Block]] = {}
     for block in blocks:

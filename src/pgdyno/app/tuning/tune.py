@@ -111,7 +111,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     save_tuning(_directory(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as rounds:
-        tuner = _Tuner(request, searched, rounds, listener, began)
+        tuner = Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
         proof = proof_of(request, searched, tuning, rounds)
         tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
@@ -139,7 +139,9 @@ def _profiles(
 
 
 @dataclass(frozen=True)
-class _Tuner:
+class Tuner:
+    """Chooses what rounds measure: candidates at first, then the winner without some of its changes."""
+
     request: TuneRequest
     searched_space: Searched
     rounds: TrialRounds
@@ -164,6 +166,7 @@ class _Tuner:
             self.searched_space.why_not,
             tuning.trials,
             lambda: self._is_over(SEARCH_SHARE),
+            expected_noise=self.rounds.expected_noise,
         )
         for trial in trials:
             tuning = replace(tuning, trials=(*tuning.trials, trial))
@@ -179,7 +182,7 @@ class _Tuner:
             return tuning
         order = least_first(tuning.space, tuning.trials, winner.point)
         tuning = replace(tuning, removals=(), answer=winner.point)
-        noise, why_not = noise_of(tuning.trials), self.searched_space.why_not
+        noise, why_not = noise_of(tuning.trials, self.rounds.expected_noise), self.searched_space.why_not
         removals = shorten(
             winner.point, order, self.rounds.pair, noise, why_not, lambda: self._is_over(SHORTEN_SHARE)
         )
