@@ -31,7 +31,7 @@ from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.model.tuning.limits import Limits
+from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import TrialState
 from pgdyno.search.searching import CandidateOverLimitError
@@ -58,7 +58,7 @@ def test_the_answer_is_proven_on_the_server_itself_which_is_left_as_found(debian
     debian15.execute("ALTER SYSTEM SET random_page_cost = 100000")
     debian15.control("reload")
     before = state(debian15)
-    done = tuned(debian15, Allowed(Limits()))
+    done = tuned(debian15, Allowed(OwnerLimits()))
     assert state(debian15) == before
     assert [one.state for one in done.tuning.trials] == [TrialState.WON]
     assert done.tuning.answer["random_page_cost"] == "1.1"
@@ -75,7 +75,7 @@ def test_the_answer_is_proven_on_the_server_itself_which_is_left_as_found(debian
 
 def test_with_a_maintenance_window_what_takes_a_restart_is_one_change(debian15: DebianCluster) -> None:
     before = state(debian15)
-    done = tuned(debian15, Allowed(Limits(), restart=True), restart_command(debian15))
+    done = tuned(debian15, Allowed(OwnerLimits(), restart=True), restart_command(debian15))
     assert state(debian15) == before
     at_start = {
         name for (name,) in debian15.execute("SELECT name FROM pg_settings WHERE context = 'postmaster'")
@@ -89,13 +89,13 @@ def test_with_a_maintenance_window_what_takes_a_restart_is_one_change(debian15: 
 
 def test_a_restart_that_nobody_said_how_to_make_is_refused(debian15: DebianCluster) -> None:
     with pytest.raises(UsageError, match="lets the server be restarted, and pgdyno does not know how"):
-        tuned(debian15, Allowed(Limits(), restart=True))
+        tuned(debian15, Allowed(OwnerLimits(), restart=True))
 
 
 def test_a_server_that_is_over_a_limit_as_found_is_not_searched_on(debian15: DebianCluster) -> None:
     before = state(debian15)
     with pytest.raises(RefusedError) as caught:
-        tuned(debian15, Allowed(Limits(memory_bytes=1 << 20)))
+        tuned(debian15, Allowed(OwnerLimits(memory_bytes=1 << 20)))
     assert caught.value.message == "the server goes over a limit as it was found, under this load"
     assert caught.value.detail is not None
     assert caught.value.detail.endswith("in memory, and --limit-memory is 1\u00a0MB")
@@ -111,7 +111,7 @@ def test_a_trial_over_a_limit_is_ended_and_its_values_are_put_back_at_once(debia
     plan = Plan((PlanLine(change, Layer.APPLICATION, "", "", Risk.SAFE, ""),), (), (), None)
     switch = Switch(server_access(debian15.dsn), attached.base, plan, allow_restart=False)
     place = (attached.dsn, attached.data_directory, attached.installation)
-    limits, exempt = Limits(latency_ms=50.0), frozenset({"default"})
+    limits, exempt = OwnerLimits(latency_ms=50.0), frozenset({"default"})
     limited = partial(LimitedLoads.of, limits=limits, exempt=exempt)
     workloads = find_workloads(("pgbench-tpcb",), (), 1)
     design = design_in_place(replace(SHORT, block_s=3.0), limits)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.tuning.tune import Listener, Tuned
     from pgdyno.app.tuning.tune_request import TuneRequest
     from pgdyno.model.ports import Progress
-    from pgdyno.model.tuning.limits import Limits
+    from pgdyno.model.tuning.limits import OwnerLimits
     from pgdyno.server.process.installation import Installation
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -131,10 +131,10 @@ class InPlace:
         allowed = Allowed(limits, self.maintenance_window, self.standbys_done)
         return tune_in_place(attached, request, access, progress, listener, allowed)
 
-    def _limits(self) -> Limits:
-        from pgdyno.model.tuning.limits import Limits
+    def _limits(self) -> OwnerLimits:
+        from pgdyno.model.tuning.limits import OwnerLimits
 
-        return Limits(
+        return OwnerLimits(
             None if self.limit_latency_s is None else self.limit_latency_s * 1000,
             None if self.limit_memory is None else parse_size("--limit-memory", self.limit_memory),
         )

@@ -18,7 +18,7 @@ from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers, Turns
 from pgdyno.model.experiments.experiment import Design, Slice
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.tuning.limits import Limits, OverLimitError
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.server.process.processes import memory_bytes
 
 _ENOUGH = 100  # of fewer transactions the 99th percentile is the longest
@@ -28,11 +28,11 @@ _ENOUGH = 100  # of fewer transactions the 99th percentile is the longest
 class LimitedLoads(Loads):
     """Loads with limits for all variants but those that are ``exempt``: the configuration as found."""
 
-    limits: Limits
+    limits: OwnerLimits
     exempt: frozenset[str]
 
     @classmethod
-    def of(cls, loads: Loads, limits: Limits, exempt: frozenset[str]) -> LimitedLoads:
+    def of(cls, loads: Loads, limits: OwnerLimits, exempt: frozenset[str]) -> LimitedLoads:
         """Return the same loads with limits."""
         plain = (loads.workspace, loads.find_generator, loads.find_driver, loads.scratch, loads.split)
         return cls(*plain, limits, exempt)
@@ -60,7 +60,7 @@ class LimitedLoads(Loads):
 class Watch:
     """Looks at one arm in one trial of a workload."""
 
-    limits: Limits
+    limits: OwnerLimits
     workload: str
     arm: Arm
     log: TransactionLog

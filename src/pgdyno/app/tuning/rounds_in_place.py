@@ -9,7 +9,7 @@ from pgdyno.app.tuning.trial_rounds import CANDIDATE, INCUMBENT, Logs, TrialRoun
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.model.errors import RefusedError
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.tuning.limits import Limits, OverLimitError
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.searching import CandidateOverLimitError, WhyNot
@@ -21,7 +21,7 @@ class IncumbentOverLimitError(Exception):
     """The best configuration so far went over a limit: it is not the best any more."""
 
 
-def design_in_place(design: Design, limits: Limits) -> Design:
+def design_in_place(design: Design, limits: OwnerLimits) -> Design:
     """Return the design with whole trials; with limits, of short turns, after which these are looked at."""
     trials = replace(in_trials(design), is_isolated=False)
     if not limits.is_any:

@@ -21,7 +21,7 @@ from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import Layer, Plan, PlanLine
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.servers.server import Server
-from pgdyno.model.tuning.limits import Limits
+from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.variants.variant import Variant
 from pgdyno.profiling.bounds import gains_by_lever
@@ -70,7 +70,7 @@ def searched_space(
     return Searched(plan, offered, (*notes, *never), why_not, memory)
 
 
-def searched_in_place(planned: Planned, limits: Limits, *, may_restart: bool) -> Searched:
+def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: bool) -> Searched:
     """Return the space of a search on the planned server itself, whose owner has set it limits."""
     server, resources = planned.subject.server, planned.subject.resources
     whole = space_of(planned.plan, server, (Layer.APPLICATION,), load_levers(), {})

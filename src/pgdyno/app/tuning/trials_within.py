@@ -18,7 +18,7 @@ from pgdyno.experiments.design.parts import MOST_PARTS
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
-from pgdyno.model.tuning.limits import Limits
+from pgdyno.model.tuning.limits import OwnerLimits
 
 _SERVERS = 3  # default, incumbent and candidate; and of the proof: default, plan and answer
 _SWITCH_S = 1.0  # a guess at an apply and a revert, and at copying the data set
@@ -43,7 +43,7 @@ def trials_within(request: TuneRequest) -> str:
     return _sentence(request, _beside_each_other(request))
 
 
-def trials_in_place(request: TuneRequest, limits: Limits) -> str:
+def trials_in_place(request: TuneRequest, limits: OwnerLimits) -> str:
     """Return the same for a running server itself. Raises: as ``trials_within`` does."""
     workloads = tuple(request.conditions.workloads.values())
     data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())

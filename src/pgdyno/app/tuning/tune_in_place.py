@@ -44,7 +44,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.ports import Progress
-from pgdyno.model.tuning.limits import Limits, OverLimitError
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.tuning.tuning import TUNED, Trial, TrialState, Tuning
 from pgdyno.search.noise import ONE_AFTER_THE_OTHER
 from pgdyno.store.tunings import load_tuning, save_tuning
@@ -62,7 +62,7 @@ class Allowed:
     ``is_standby_order_kept`` is the owner's statement, see apply.
     """
 
-    limits: Limits
+    limits: OwnerLimits
     restart: bool = False
     is_standby_order_kept: bool = False
 

@@ -18,7 +18,7 @@ class OverLimitError(Exception):
 
 
 @dataclass(frozen=True)
-class Limits:
+class OwnerLimits:
     """Limits as the server's owner gave them; None: there is none.
 
     ``latency_ms`` is of the 99th percentile of a workload's transactions in a trial, ``memory_bytes`` of what

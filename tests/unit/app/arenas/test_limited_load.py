@@ -15,7 +15,7 @@ from pgdyno.app.arenas.limited_load import LimitedTurns, Watch
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.tuning.limits import Limits, OverLimitError
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.variants.variant import Variant
 
 
@@ -50,7 +50,7 @@ class Logged:
             file.write(f"0 1 {latency_ms * 1000:.0f} 0 1700000000 42\n" * count)
 
 
-def limited(directory: Path, limits: Limits, *, count: int, latency_ms: float) -> LimitedTurns:
+def limited(directory: Path, limits: OwnerLimits, *, count: int, latency_ms: float) -> LimitedTurns:
     turns = Logged(directory / "log.0", count, latency_ms)
     arm = Arm(Variant("candidate"), cast("RunningServer", Here()))
     return LimitedTurns(
@@ -65,7 +65,7 @@ def taken(turns: LimitedTurns) -> int:
 
 
 def test_the_turn_after_which_the_percentile_is_known_to_be_over_it_is_the_last(tmp_path: Path) -> None:
-    turns = limited(tmp_path, Limits(latency_ms=20.0), count=40, latency_ms=30.0)
+    turns = limited(tmp_path, OwnerLimits(latency_ms=20.0), count=40, latency_ms=30.0)
     with pytest.raises(OverLimitError) as caught:
         taken(turns)
     assert caught.value.variant == "candidate"
@@ -74,19 +74,19 @@ def test_the_turn_after_which_the_percentile_is_known_to_be_over_it_is_the_last(
 
 
 def test_transactions_of_the_warm_up_and_within_the_limit_end_nothing(tmp_path: Path) -> None:
-    turns = limited(tmp_path, Limits(latency_ms=20.0), count=40, latency_ms=19.0)
+    turns = limited(tmp_path, OwnerLimits(latency_ms=20.0), count=40, latency_ms=19.0)
     assert taken(turns) == 10
     turns.end()
 
 
 def test_few_transactions_are_looked_at_when_the_load_has_ended(tmp_path: Path) -> None:
-    turns = limited(tmp_path, Limits(latency_ms=20.0), count=1, latency_ms=30.0)
+    turns = limited(tmp_path, OwnerLimits(latency_ms=20.0), count=1, latency_ms=30.0)
     assert taken(turns) == 10
     with pytest.raises(OverLimitError, match="the 99th percentile of shop was 30"):
         turns.end()
 
 
 def test_memory_is_looked_at_before_the_first_turn(tmp_path: Path) -> None:
-    turns = limited(tmp_path, Limits(memory_bytes=1 << 20), count=1, latency_ms=1.0)
+    turns = limited(tmp_path, OwnerLimits(memory_bytes=1 << 20), count=1, latency_ms=1.0)
     with pytest.raises(OverLimitError, match=r"the server had .* in memory, and --limit-memory is 1"):
         turns.warm_up(0, 1.0)

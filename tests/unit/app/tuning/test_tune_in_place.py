@@ -12,7 +12,7 @@ from pgdyno.app.tuning.tune_in_place import without_winner
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design, DesignKind
-from pgdyno.model.tuning.limits import Limits
+from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
@@ -35,20 +35,20 @@ def test_the_one_that_won_before_is_the_winner_again() -> None:
 
 
 def test_trials_are_whole_and_with_limits_in_turns_of_a_second() -> None:
-    plain = design_in_place(Design(), Limits())
+    plain = design_in_place(Design(), OwnerLimits())
     assert plain.kind is DesignKind.ALTERNATING
     assert plain.slice_s == plain.block_s == 10.0
     assert not plain.is_isolated
-    limited = design_in_place(Design(), Limits(latency_ms=20.0))
+    limited = design_in_place(Design(), OwnerLimits(latency_ms=20.0))
     assert (limited.block_s, limited.slice_s, limited.head_s) == (10.0, 1.0, 0.05)
-    assert design_in_place(Design(block_s=0.5), Limits(memory_bytes=1)).slice_s == 0.5
+    assert design_in_place(Design(block_s=0.5), OwnerLimits(memory_bytes=1)).slice_s == 0.5
 
 
 def test_a_budget_that_is_too_small_is_refused_with_one_that_does() -> None:
     conditions = Conditions(None, find_workloads(("pgbench-select",), (), None), Design())
     with pytest.raises(UsageError, match="is too small for a search") as caught:
-        trials_in_place(TuneRequest(conditions, Variant("default"), 60.0), Limits())
+        trials_in_place(TuneRequest(conditions, Variant("default"), 60.0), OwnerLimits())
     assert caught.value.hint is not None
     minutes = int(caught.value.hint.removeprefix("--budget ").partition("m")[0])
     enough = TuneRequest(conditions, Variant("default"), 60.0 * minutes)
-    assert "configurations of about" in trials_in_place(enough, Limits())
+    assert "configurations of about" in trials_in_place(enough, OwnerLimits())
