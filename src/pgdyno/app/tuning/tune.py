@@ -114,7 +114,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
         tuner = Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
         proof = proof_of(request, searched, tuning, rounds)
-        tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
+        tuning = replace(tuning, notes=(*tuning.notes, *disturbance_notes(rounds.disturbed)))
         save_tuning(_directory(), tuning)
     if tuning.answer:
         listener.answered(tuning)  # before its proof, which can be interrupted
@@ -206,7 +206,7 @@ def _directory() -> Path:
     return workspace().experiments()
 
 
-def _disturbance(count: int) -> tuple[str, ...]:
+def disturbance_notes(count: int) -> tuple[str, ...]:
     """Say how many rounds were disturbed; nothing if none was."""
     if not count:
         return ()

@@ -33,7 +33,7 @@ from pgdyno.app.tuning.earlier_configurations import earlier_configurations, fir
 from pgdyno.app.tuning.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place
 from pgdyno.app.tuning.searched_space import searched_in_place
 from pgdyno.app.tuning.trial_rounds import DEFAULT
-from pgdyno.app.tuning.tune import Listener, Tuned, Tuner
+from pgdyno.app.tuning.tune import Listener, Tuned, Tuner, disturbance_notes
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.journal.session.access import ServerAccess
@@ -123,6 +123,8 @@ def tune_in_place(
         tuner = Tuner(request, searched, rounds, listener, began)
         proof = _Proof(attached, request, rounds, arena, began)
         tuning, experiment = _answered(tuner, tuning, listener, proof.measured)
+        tuning = replace(tuning, notes=(*tuning.notes, *disturbance_notes(rounds.disturbed)))
+        save_tuning(_directory(), tuning)
     return Tuned(tuning, planned.plan, experiment)
 
 
