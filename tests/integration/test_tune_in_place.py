@@ -20,9 +20,9 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.attached import attach
 from pgdyno.app.tuning.rounds_in_place import RoundsInPlace, design_in_place
-from pgdyno.app.tuning.tune import Tuned
 from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
 from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tuner import Tuned
 from pgdyno.cli.output import Lines
 from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.levers.engine.planner import PlanRequest

@@ -16,8 +16,8 @@ from pgdyno.model.errors import PermissionNotGivenError, UsageError
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.tuning.tune import Listener, Tuned
     from pgdyno.app.tuning.tune_request import TuneRequest
+    from pgdyno.app.tuning.tuner import Listener, Tuned
     from pgdyno.model.ports import Progress
     from pgdyno.model.tuning.limits import OwnerLimits
     from pgdyno.server.process.installation import Installation

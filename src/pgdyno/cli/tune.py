@@ -25,8 +25,8 @@ from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.tuning.tune import Tuned
     from pgdyno.app.tuning.tune_request import TuneRequest
+    from pgdyno.app.tuning.tuner import Tuned
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
     from pgdyno.server.process.installation import Installation
 

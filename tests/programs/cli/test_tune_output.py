@@ -9,7 +9,7 @@ import pytest
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.app.tuning.tune import Tuned
+from pgdyno.app.tuning.tuner import Tuned
 from pgdyno.cli.tune import _print, _Spoken
 
 

@@ -67,11 +67,11 @@ class Watch:
     _latencies_us: list[int] = field(default_factory=list, init=False)
 
     def skip_transactions(self) -> None:
-        """Leave out what was logged so far: while caches are cold."""
+        """Leave out the transactions so far: they met cold caches."""
         self.log.read_new()
 
     def look(self, enough: int = _ENOUGH) -> None:
-        """Look at what there is since the trial began. Raises: OverLimitError."""
+        """Look at the memory, and at the transactions since the warm-up. Raises: OverLimitError."""
         reason = self._of_memory() or self._of_latencies(enough)
         if reason:
             raise OverLimitError(self.arm.variant.name, reason)

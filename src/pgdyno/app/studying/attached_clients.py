@@ -83,7 +83,7 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
 
 
 def require_room(dsn: str, most_clients: int) -> None:
-    """Refuse a server that takes no load of so many clients by this role, before any data are loaded.
+    """Refuse a server that does not take load of N clients by this role, before any data are loaded.
 
     Raises: RefusedError for a standby; PrivilegeError; UsageError; ConnectionFailedError.
     """

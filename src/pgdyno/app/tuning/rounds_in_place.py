@@ -52,7 +52,7 @@ class RoundsInPlace(TrialRounds):
             ) from error
 
     def why_not(self, otherwise: WhyNot) -> WhyNot:
-        """Return what says why a point must not be tried: it went over a limit, or ``otherwise``."""
+        """Return the question why a point must not be tried: it went over a limit, or ``otherwise``."""
         return lambda point: self.over_limit.get(frozenset(point.items()), "") or otherwise(point)
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Logs:

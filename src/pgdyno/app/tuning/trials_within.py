@@ -28,7 +28,7 @@ _LEAST_TRIALS = 3  # arbitrary: fewer are no search
 
 @dataclass(frozen=True)
 class _Needed:
-    """How long a configuration takes and a proof, and, for a budget, what is done before the search."""
+    """The time for a configuration, for the proof, and, by the budget, for profiles before the search."""
 
     trial: TimeNeeded
     proof: TimeNeeded

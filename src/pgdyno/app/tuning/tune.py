@@ -12,15 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol
+from dataclasses import replace
 
 from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.awake import AwakeKeeper
-from pgdyno.app.local_machine import machine_claimed, online_cpus, workspace
+from pgdyno.app.local_machine import machine_claimed, online_cpus
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
@@ -30,51 +28,15 @@ from pgdyno.app.tuning.earlier_configurations import earlier_configurations, fir
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
-from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.tuning.space import BUILD
-from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
-from pgdyno.search.additive import least_first
-from pgdyno.search.noise import noise_of
-from pgdyno.search.samplers import load as load_samplers
-from pgdyno.search.searching import search
-from pgdyno.search.shortening import remaining, shorten
-from pgdyno.search.warm_start import FirstPoints
 from pgdyno.store.tunings import load_tuning, save_tuning
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """The result: the search with its answer, the plan that it began with, and the proof.
-
-    ``experiment`` None: nothing was found that is faster than the default.
-    """
-
-    tuning: Tuning
-    plan: Plan
-    experiment: Experiment | None
-
-
-class Listener(Protocol):
-    """Hears of each trial and removal that has ended."""
-
-    def tried(self, trial: Trial) -> None:
-        """Take note of a trial."""
-        ...
-
-    def left_out(self, removal: Removal) -> None:
-        """Take note of an attempt to make the answer shorter."""
-        ...
-
-    def answered(self, tuning: Tuning) -> None:
-        """Take note of the answer, before it is proven."""
-        ...
 
 
 def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
@@ -85,7 +47,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     """
     began = time.monotonic()
     conditions = request.conditions
-    earlier = None if request.resume is None else unfinished(load_tuning(_directory(), request.resume))
+    earlier = None if request.resume is None else unfinished(load_tuning(searches(), request.resume))
     begin_with = earlier_configurations(request)
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
@@ -108,14 +70,14 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     first = first_points(tuning.space, begin_with, subject.server)
     searched = replace(searched, first=tuple(one.point for one in first))
     tuning = replace(tuning, notes=(*tuning.notes, *(one.note for one in first)))
-    save_tuning(_directory(), tuning)
+    save_tuning(searches(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as rounds:
         tuner = Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
         proof = proof_of(request, searched, tuning, rounds)
         tuning = replace(tuning, notes=(*tuning.notes, *disturbance_notes(rounds.disturbed)))
-        save_tuning(_directory(), tuning)
+        save_tuning(searches(), tuning)
     if tuning.answer:
         listener.answered(tuning)  # before its proof, which can be interrupted
     else:
@@ -125,7 +87,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     proving = replace(conditions, budget_s=left_s, accepts_builds=True, is_resumable=False)
     experiment = measure(proof, proving, progress, context)
     tuning = replace(tuning, experiment=experiment.id)
-    save_tuning(_directory(), tuning)
+    save_tuning(searches(), tuning)
     return Tuned(tuning, searched.plan, experiment)
 
 
@@ -136,82 +98,6 @@ def _profiles(
     if request.resume is not None or request.budget_s < LEAST_BUDGET_S:
         return (), ()
     return baseline_profiles(request.base, request.conditions, progress)
-
-
-@dataclass(frozen=True)
-class Tuner:
-    """Chooses what rounds measure: candidates at first, then the winner without some of its changes."""
-
-    request: TuneRequest
-    searched_space: Searched
-    rounds: TrialRounds
-    listener: Listener
-    began: float
-
-    def searched(self, tuning: Tuning) -> Tuning:
-        """Return the search with more trials, until its time is over; one round is made in any case."""
-        sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
-        if first := self.searched_space.first:
-            sampler = FirstPoints(sampler, [one for one in (tuning.space.plan, *first) if one])
-
-        def keep(trial: Trial) -> None:
-            save_tuning(_directory(), replace(tuning, trials=(*tuning.trials, trial)))
-
-        if tuning.trials and self._is_enough(tuning):
-            return tuning
-        trials = search(
-            sampler,
-            self.rounds.trial,
-            keep,
-            self.searched_space.why_not,
-            tuning.trials,
-            lambda: self._is_over(SEARCH_SHARE),
-            expected_noise=self.rounds.expected_noise,
-        )
-        for trial in trials:
-            tuning = replace(tuning, trials=(*tuning.trials, trial))
-            self.listener.tried(trial)
-            if self._is_enough(tuning):
-                break
-        return tuning
-
-    def shortened(self, tuning: Tuning) -> Tuning:
-        """Return the search with its answer: the winner without changes that do not pay."""
-        winner = tuning.winner
-        if winner is None:
-            return tuning
-        order = least_first(tuning.space, tuning.trials, winner.point)
-        tuning = replace(tuning, removals=(), answer=winner.point)
-        noise, why_not = noise_of(tuning.trials, self.rounds.expected_noise), self.searched_space.why_not
-        removals = shorten(
-            winner.point, order, self.rounds.pair, noise, why_not, lambda: self._is_over(SHORTEN_SHARE)
-        )
-        for removal in removals:
-            tuning = replace(tuning, removals=(*tuning.removals, removal))
-            tuning = replace(tuning, answer=remaining(winner.point, tuning.removals))
-            save_tuning(_directory(), tuning)
-            self.listener.left_out(removal)
-        return replace(tuning, answer=self.rounds.settled(tuning.answer)) if tuning.answer else tuning
-
-    def _is_enough(self, tuning: Tuning) -> bool:
-        measured = sum(one.state is not TrialState.REFUSED for one in tuning.trials)
-        wanted = self.request.most_trials
-        return self._is_over(SEARCH_SHARE) or (wanted is not None and measured >= wanted)
-
-    def _is_over(self, share: float) -> bool:
-        return time.monotonic() - self.began > share * self.request.budget_s
-
-
-def _directory() -> Path:
-    return workspace().experiments()
-
-
-def disturbance_notes(count: int) -> tuple[str, ...]:
-    """Say how many rounds were disturbed; nothing if none was."""
-    if not count:
-        return ()
-    rounds = "1 round" if count == 1 else f"{count} rounds"
-    return (f"taken as they are, though an experiment would not count them: {rounds} of the search",)
 
 
 @contextmanager

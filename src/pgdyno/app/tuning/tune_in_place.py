@@ -1,4 +1,4 @@
-"""Tune a running server in place: search, make the answer short, prove it, and leave what was found.
+"""Tune a running server in place: search, make the answer short, prove it, restore the configuration.
 
 Configurations take turns on the server itself, whole trials in random order, in databases of our own. Every
 change is an apply or a revert with its receipts, so that ``pgdyno revert`` restores the configuration after a
@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from pgdyno.app.arenas.attached_arena import AttachedArena
 from pgdyno.app.arenas.limited_load import LimitedLoads
@@ -33,8 +32,8 @@ from pgdyno.app.tuning.earlier_configurations import earlier_configurations, fir
 from pgdyno.app.tuning.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place
 from pgdyno.app.tuning.searched_space import searched_in_place
 from pgdyno.app.tuning.trial_rounds import DEFAULT
-from pgdyno.app.tuning.tune import Listener, Tuned, Tuner, disturbance_notes
 from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers import load as load_levers
@@ -57,7 +56,7 @@ _NOTE = (
 
 @dataclass(frozen=True)
 class Allowed:
-    """What the server's owner allows besides load.
+    """Permissions of the server's owner besides load.
 
     ``is_standby_order_kept`` is the owner's statement, see apply.
     """
@@ -99,7 +98,7 @@ def tune_in_place(
     searched = replace(searched, first=tuple(one.point for one in first))
     switch = Switch(access, request.base, plan, allowed.restart, allowed.is_standby_order_kept)
     tuning = begun_search(request, searched.space, (_NOTE, *searched.notes, *(one.note for one in first)))
-    save_tuning(_directory(), tuning)
+    save_tuning(searches(), tuning)
     place = (attached.dsn, attached.data_directory, attached.installation)
     exempt = frozenset({DEFAULT, request.base.name})
     limited = partial(LimitedLoads.of, limits=allowed.limits, exempt=exempt)
@@ -124,7 +123,7 @@ def tune_in_place(
         proof = _Proof(attached, request, rounds, arena, began)
         tuning, experiment = _answered(tuner, tuning, listener, proof.measured)
         tuning = replace(tuning, notes=(*tuning.notes, *disturbance_notes(rounds.disturbed)))
-        save_tuning(_directory(), tuning)
+        save_tuning(searches(), tuning)
     return Tuned(tuning, planned.plan, experiment)
 
 
@@ -135,24 +134,24 @@ def _answered(
     while True:
         try:
             tuning = tuner.shortened(tuner.searched(tuning))
-            save_tuning(_directory(), tuning)
+            save_tuning(searches(), tuning)
             if not tuning.answer:
                 return tuning, None
             listener.answered(tuning)
             experiment = prove(tuning)
         except (IncumbentOverLimitError, OverLimitError) as error:
-            kept = unfinished(load_tuning(_directory(), tuning.id))
+            kept = unfinished(load_tuning(searches(), tuning.id))
             tuning = without_winner(replace(kept, notes=tuning.notes, answer={}), str(error))
-            save_tuning(_directory(), tuning)
+            save_tuning(searches(), tuning)
             listener.tried(next(one for one in reversed(tuning.trials) if one.reason == str(error)))
         else:
             tuning = replace(tuning, experiment=experiment.id)
-            save_tuning(_directory(), tuning)
+            save_tuning(searches(), tuning)
             return tuning, experiment
 
 
 def without_winner(tuning: Tuning, reason: str) -> Tuning:
-    """Return a search whose winner has gone over a limit since: what won before it is the winner again."""
+    """Return a search whose winner has gone over a limit since: the earlier winner takes its place again."""
     winner = tuning.winner
 
     def judged(trial: Trial) -> Trial:
@@ -163,7 +162,7 @@ def without_winner(tuning: Tuning, reason: str) -> Tuning:
 
 @dataclass(frozen=True)
 class _Proof:
-    """Measures an answer afresh, until the budget of a search that ``began`` then is spent."""
+    """Measures an answer again, until the budget of a search that ``began`` then is spent."""
 
     attached: Attached
     request: TuneRequest
@@ -200,7 +199,7 @@ class _Proof:
 
 
 def _require_appliable(access: ServerAccess, plan: Plan, allowed: Allowed, attached: Attached) -> None:
-    """Refuse what could not be changed, or not be undone, before anything is measured.
+    """Refuse changes that could not be made, or not be undone, before anything is measured.
 
     What takes a restart is tried on a scratch server first, which has to start with it.
     """
@@ -221,7 +220,3 @@ def _require_appliable(access: ServerAccess, plan: Plan, allowed: Allowed, attac
 def _most_clients(request: TuneRequest) -> int:
     workloads = request.conditions.workloads.values()
     return max(one.clients or request.conditions.design.clients for one in workloads)
-
-
-def _directory() -> Path:
-    return workspace().experiments()

@@ -1,4 +1,4 @@
-"""Limits of a search on a running server: what a trial may do to latencies and to memory."""
+"""Limits of a search on a running server: for latencies and for memory during a trial."""
 
 from __future__ import annotations
 

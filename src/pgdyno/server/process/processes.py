@@ -111,7 +111,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """Return what a server's processes have in memory: their own, and what they share, which counts once.
+    """Return the memory of a server's processes: their own, and their shared memory, which counts once.
 
     /proc/PID/status, fields RssAnon, RssShmem and HugetlbPages. The shared part is that of the process which
     has touched most of it. Processes that have ended, or may not be looked at, count as nothing.
