@@ -92,8 +92,8 @@ def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: boo
 
     offered, refused = triable(space, why_not)
     notes = [
-        *_left(ours.left_out, "a reload does not bring them into force"),
-        *_left(ours.per_application, "they suit one application's statements, not a whole server"),
+        *_left(ours.left_out, "not brought into force by a reload"),
+        *_left(ours.per_application, "for one application's statements, not for a whole server"),
         *_left(ours.space.kept if reason else (), reason),
         *(f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused),
     ]
