@@ -102,7 +102,7 @@ def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_nex
     before = state(debian15)
     restart = ("--allow-restart", "--restart-command", restart_command(debian15))
     for later_s in KILLED_S if pytestconfig.getoption("--all-kill-points") else KILLED_S[:1]:
-        kill_while_changed(debian15, home, restart, later_s)
+        kill_while_changed(("accelerate", "--dsn", debian15.dsn, "--yes", *restart), home, later_s)
         done = pgdyno("revert", "--dsn", debian15.dsn, "--all", *restart)
         assert done.returncode == 0, done.stderr
         assert state(debian15)[:2] == before[:2], f"killed {later_s} s after the first change"
@@ -110,11 +110,11 @@ def test_killed_while_measuring_it_is_reverted_and_its_databases_go_with_the_nex
             assert state(debian15) == before
 
 
-def kill_while_changed(cluster: DebianCluster, home: Path, restart: tuple[str, ...], later_s: float) -> None:
-    """Accelerate the cluster under load, and kill that so long after the first receipt is there."""
-    command = ("accelerate", "--dsn", cluster.dsn, "--allow-load", "--yes", *restart)
+def kill_while_changed(command: tuple[str, ...], home: Path, later_s: float) -> None:
+    """Run a command with load on the server, and kill it so long after the first receipt is there."""
+    load = ("--allow-load", "--workload", "pgbench-select", "--scale", "1")
     with subprocess.Popen(
-        [sys.executable, "-m", "pgdyno", *command, "--workload", "pgbench-select", "--scale", "1"],
+        [sys.executable, "-m", "pgdyno", *command, *load],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PGDYNO_HOME": str(home)},

@@ -89,8 +89,8 @@ class StatedFigures:
             memory_bytes=None if self.ram is None else _parse_ram(self.ram),
             cpu_count=self.cpus,
             storage=None if self.storage is None else StorageKind(self.storage),
-            data_bytes=None if self.data_size is None else _parse_size("--data-size", self.data_size),
-            free_disk_bytes=None if self.free_disk is None else _parse_size("--free-disk", self.free_disk),
+            data_bytes=None if self.data_size is None else parse_size("--data-size", self.data_size),
+            free_disk_bytes=None if self.free_disk is None else parse_size("--free-disk", self.free_disk),
             connections=self.connections,
         )
 
@@ -180,12 +180,13 @@ def warn_about_password(dsn: str) -> None:
         warn("other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead")
 
 
-def _parse_size(option: str, text: str) -> int:
+def parse_size(option: str, text: str) -> int:
+    """Return an amount of memory in bytes. Raises: SettingError naming the option."""
     return int(normalise(text, "B", name=option))
 
 
 def _parse_ram(text: str) -> int:
-    size_bytes = _parse_size("--ram", text)
+    size_bytes = parse_size("--ram", text)
     if size_bytes < _MINIMUM_RAM_BYTES:
         raise SettingError(
             f"--ram {text} is {size_bytes} bytes", detail="a server needs more", hint="add a unit, e.g. 16GB"

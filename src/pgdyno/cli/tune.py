@@ -17,6 +17,7 @@ from pgdyno.cli._measuring_options import (
     workload_option,
 )
 from pgdyno.cli._server_options import StatedFigures, figures_options, parse_layers
+from pgdyno.cli._tuning_in_place import InPlace, in_place_options
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
 from pgdyno.model.errors import UsageError
@@ -24,10 +25,11 @@ from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.tuning.tune import Tuned
     from pgdyno.app.tuning.tune_request import TuneRequest
+    from pgdyno.app.tuning.tuner import Tuned
     from pgdyno.model.document import Json
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
+    from pgdyno.server.process.installation import Installation
 
 
 @click.command(
@@ -37,7 +39,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "  pgdyno tune --embedded --workload mine.toml --trials 25\n"
     "  pgdyno tune --embedded --workload pgbench-tpcb --aim throughput --aim wal\n"
     "  pgdyno tune --embedded --resume 20261125-201500-tune\n"
-    "  pgdyno tune --embedded --warm-start yesterday.zip",
+    "  pgdyno tune --embedded --warm-start yesterday.zip\n"
+    "  pgdyno tune --dsn service=production --allow-load --limit-latency 20ms --limit-memory 8GB",
 )
 @embedded_option
 @pg_bin_option
@@ -92,6 +95,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "a file *.tuning.json, of a similar host and the same major version. Its figures are not used. "
     "Repeatable.",
 )
+@in_place_options
 @seed_option
 @as_booted_option
 @figures_options
@@ -106,21 +110,30 @@ def command(*, is_json: bool, **options: Any) -> None:
     measured afresh beside the default and the plan. What that says is the result: no figure of the search is
     part of it.
 
-    No running server is touched, and no setting that decides about durability is tried.
+    Without --dsn no running server is touched. With --dsn and --allow-load configurations take turns on that
+    server itself, in whole trials: settings that a reload brings into force, each change with a receipt. It
+    is left with the configuration as found; pgdyno revert restores that if pgdyno is killed.
+
+    No setting that decides about durability is tried.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
+    in_place = InPlace(**{name: options.pop(name) for name in InPlace.__dataclass_fields__})
     asked = _Asked(**options, figures=StatedFigures(**figures))
+    in_place.check(options)
     progress = open_progress()
     try:
-        from pgdyno.app.tuning.trials_within import trials_within
-        from pgdyno.app.tuning.tune import tune
+        if in_place.dsn is not None:
+            result = in_place.run(in_place.dsn, asked.figures, asked.request_on, progress, _Spoken())
+        else:
+            from pgdyno.app.tuning.trials_within import trials_within
+            from pgdyno.app.tuning.tune import tune
 
-        request = asked.request()
-        echo(trials_within(request), err=True)
-        result = tune(request, progress, _Spoken())
+            request = asked.request()
+            echo(trials_within(request), err=True)
+            result = tune(request, progress, _Spoken())
     finally:
         progress.close()
-    _print(result, is_json=is_json)
+    _print(result, in_place.dsn, is_json=is_json)
 
 
 @dataclass(frozen=True)
@@ -145,8 +158,16 @@ class _Asked:
 
     def request(self) -> TuneRequest:
         """Return the request. Raises: UsageError for options that say nothing that can be searched."""
-        from pgdyno.app.acceleration.request import DEFAULT_WORKLOADS
         from pgdyno.app.installations import choose_installation
+
+        installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
+        if installation is None:
+            raise UsageError("no PostgreSQL was named", hint="add --embedded, --pg-bin DIR, or --dsn")
+        return self.request_on(installation)
+
+    def request_on(self, installation: Installation) -> TuneRequest:
+        """Return the request for an installation. Raises: UsageError for a sampler that there is not."""
+        from pgdyno.app.acceleration.request import DEFAULT_WORKLOADS
         from pgdyno.app.local_machine import may_change_host
         from pgdyno.app.measuring.conditions import Conditions
         from pgdyno.app.measuring.workload_choice import find_workloads
@@ -164,9 +185,6 @@ class _Asked:
             )
         aims = aims_named(self.aims) if self.aims else None
         load()[self.sampler].make(Space(()), self.seed)  # before anything is loaded for it
-        installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
-        if installation is None:
-            raise UsageError("no PostgreSQL was named", hint="add --embedded or --pg-bin DIR")
         return TuneRequest(
             conditions=Conditions(
                 installation,
@@ -228,8 +246,9 @@ def _front_document(result: Tuned) -> Json:
     return to_document(proven_front(result.tuning, result.experiment))
 
 
-def _print(result: Tuned, *, is_json: bool) -> None:
+def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
     from pgdyno.app.results.report import write_report
+    from pgdyno.cli._tuning_in_place import apply_command
     from pgdyno.cli.results import print_experiment
     from pgdyno.model.document import to_document
     from pgdyno.report.documents import comparison_document
@@ -243,6 +262,8 @@ def _print(result: Tuned, *, is_json: bool) -> None:
     if result.experiment is not None:
         print_experiment(result.experiment)
     echo(f"\n{answer_text(result.tuning)}", nl=False)
+    if result.tuning.answer and dsn is not None:
+        echo(f"Nothing was left changed. To apply it:\n  {apply_command(dsn, result.tuning.answer)}")
     if result.experiment is not None:
         echo(f"\n{proof_text(result.tuning, result.experiment)}", nl=False)
         if text := attribution_text(result.experiment):

@@ -15,19 +15,20 @@ from collections.abc import Iterable, Sequence
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.tuning import Trial
 
-_EXPECTED = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
+SIDE_BY_SIDE = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
+ONE_AFTER_THE_OTHER = 0.04  # the same of whole trials of 10 s, a guess
 _EXPECTED_BESIDE_THE_DEFAULT = 0.04  # measured there
 _WEIGHT = 3.0  # of the guess, in degrees of freedom
 _ENOUGH = 4  # degrees of freedom of candidates that took several rounds
 
 
-def noise_of(trials: Iterable[Trial]) -> float:
+def noise_of(trials: Iterable[Trial], expected: float = SIDE_BY_SIDE) -> float:
     """Return the standard deviation of ln(candidate / incumbent) of one round."""
     tried = list(trials)
     alike = [_leads(one) for one in tried if one.incumbent is not None and len(one.rounds) > 1]
     if sum(len(group) - 1 for group in alike) >= _ENOUGH:
-        return _pooled(alike, _EXPECTED)
-    return _pooled([*alike, *_beside_the_default(tried)], _EXPECTED)
+        return _pooled(alike, expected)
+    return _pooled([*alike, *_beside_the_default(tried)], expected)
 
 
 def noise_on(trials: Iterable[Trial], workload: str) -> float:

@@ -17,13 +17,21 @@ from typing import Protocol, TypeAlias
 
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.search.noise import noise_of, noise_on
+from pgdyno.search.noise import SIDE_BY_SIDE, noise_of, noise_on
 from pgdyno.search.race import MOST_ROUNDS, OnWorkload, standing
 from pgdyno.search.samplers._contract import Sampler
 
 
 class CandidateFailedError(Exception):
     """A candidate's server did not start, or died; the search goes on without it."""
+
+    state = TrialState.FAILED
+
+
+class CandidateOverLimitError(CandidateFailedError):
+    """A candidate's trial was ended, because it went over a limit; the search goes on without it."""
+
+    state = TrialState.OVER_LIMIT
 
 
 class MeasureRound(Protocol):
@@ -48,7 +56,12 @@ class Race(Protocol):
 
 @dataclass(frozen=True)
 class ForTheTop:
-    """The race for one aim, throughput: against the best so far, and on no workload too slow."""
+    """The race for one aim, throughput: against the best so far, and on no workload too slow.
+
+    ``expected_noise`` is that of one round, until some are measured.
+    """
+
+    expected_noise: float = SIDE_BY_SIDE
 
     def incumbent(self, trials: Sequence[Trial]) -> Trial | None:
         """Return the last trial that won."""
@@ -57,7 +70,7 @@ class ForTheTop:
     def judged(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
         """Return a trial with its state after its rounds so far."""
         trials = [*earlier, trial]
-        state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials))
+        state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials, self.expected_noise))
         if state is TrialState.LOST:
             return replace(trial, state=state)
         found = {
@@ -141,7 +154,7 @@ def _raced(
         try:
             one = measure(incumbent, trial.point)
         except CandidateFailedError as error:
-            trial = replace(trial, state=TrialState.FAILED, reason=str(error))
+            trial = replace(trial, state=error.state, reason=str(error))
         else:
             trial = replace(trial, rounds=(*trial.rounds, one))
             trial = judged(trial)

@@ -15,7 +15,7 @@ from pgdyno.model.errors import PgdynoError
     ("arguments", "message", "more"),
     [
         (["--embedded", "--sampler", "best"], 'there is no sampler "best"', "known are: guided, random, tpe"),
-        ([], "no PostgreSQL was named", "add --embedded or --pg-bin DIR"),
+        ([], "no PostgreSQL was named", "add --embedded, --pg-bin DIR, or --dsn"),
         (["--embedded", "--resume", "20200101-000000-tune"], 'there is no search "20200101-000000-tune"', ""),
         (["--embedded", "--warm-start", "no.tuning.json"], 'there is no search "no"', "none was made here"),
         (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
@@ -42,4 +42,5 @@ def test_mistakes_are_named(arguments: list[str], message: str, more: str, own_h
 
 def test_help_says_what_is_never_done() -> None:
     said = " ".join(CliRunner().invoke(cli, ["tune", "--help"]).output.split())
-    assert "No running server is touched, and no setting that decides about durability is tried." in said
+    assert "Without --dsn no running server is touched." in said
+    assert "No setting that decides about durability is tried." in said

@@ -11,7 +11,7 @@ from tests.golden.synthetic_front import experiment as of_a_front
 from tests.golden.synthetic_front import tuning as for_a_front
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.app.tuning.tune import Tuned
+from pgdyno.app.tuning.tuner import Tuned
 from pgdyno.cli.tune import _print, _Spoken
 
 

@@ -14,7 +14,7 @@ from pgdyno.model.tuning.tuning import RoundRatios, Trial, TrialRound, TrialStat
 from pgdyno.search.additive import effects_of
 from pgdyno.search.race import MOST_ROUNDS
 from pgdyno.search.samplers import load
-from pgdyno.search.searching import CandidateFailedError, search
+from pgdyno.search.searching import CandidateFailedError, CandidateOverLimitError, search
 
 SPACE = Space(
     (
@@ -103,6 +103,28 @@ def test_a_server_that_does_not_start_is_recorded_and_the_search_goes_on() -> No
     assert trials[0].state is TrialState.FAILED
     assert trials[0].reason == "the server did not start"
     assert best_of(trials)["plan_cache_mode"] == "force_generic_plan"
+    assert "jit" not in best_of(trials)
+
+
+@dataclass
+class Tight(Machine):
+    """A machine whose server goes over a limit with jit off."""
+
+    def __call__(self, incumbent: Point, candidate: Point) -> TrialRound:
+        if candidate.get("jit") == "off":
+            self.measured.append(candidate)
+            raise CandidateOverLimitError("the 99th percentile was 31 ms")
+        return super().__call__(incumbent, candidate)
+
+
+def test_a_candidate_over_a_limit_is_recorded_and_never_tried_again() -> None:
+    machine = Tight()
+    trials = found(machine, 8)
+    over = [one for one in trials if one.state is TrialState.OVER_LIMIT]
+    assert over[0].reason == "the 99th percentile was 31 ms"
+    assert all(one.gain is None and not one.rounds for one in over)
+    points = [frozenset(one.point.items()) for one in over]
+    assert len(points) == len(set(points))
     assert "jit" not in best_of(trials)
 
 

@@ -31,6 +31,10 @@ class AttachedBase:
             hint="measure on servers that pgdyno starts: --embedded or --pg-bin",
         )
 
+    def shared_memory_bytes(self, _variant: Variant) -> int:
+        """Return nothing: no pool of huge pages is made for this server."""
+        return 0
+
     def check(self, _variants: Sequence[Variant]) -> None:
         """Accept: the server itself judges settings when they are applied."""
 

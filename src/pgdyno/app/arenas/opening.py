@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -66,11 +66,23 @@ def open_scratch_arena(
         )
 
 
+def _as_they_are(loads: Loads) -> Loads:
+    return loads
+
+
 @contextmanager
 def open_attached_arena(
-    dsn: str, data_directory: str, installation: Installation, switch: Switching, progress: Progress
+    dsn: str,
+    data_directory: str,
+    installation: Installation,
+    switch: Switching,
+    progress: Progress,
+    limited: Callable[[Loads], Loads] = _as_they_are,
 ) -> Iterator[AttachedArena]:
-    """Provide an arena on a running server itself, which is left as it was found."""
+    """Provide an arena on a running server itself, which is left as it was found.
+
+    ``limited`` returns the loads with the limits that its owner has set them.
+    """
     require_native(installation)
     place = workspace()
     databases = _databases(place, dsn)
@@ -81,7 +93,7 @@ def open_attached_arena(
             find=partial(find_attached_server, dsn, data_directory),
             switch=switch,
             databases=databases,
-            loads=loads,
+            loads=limited(loads),
             progress=progress,
         )
         try:

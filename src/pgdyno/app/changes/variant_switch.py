@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.journal.revert import RevertRequest, revert
@@ -18,9 +18,9 @@ from pgdyno.model.variants.variant import Variant
 class Switch:
     """A server that runs ``base`` when it is found, and is left with it.
 
-    ``plan`` says how each setting is changed; a variant uses some of its lines, or none. What is undone is
-    its own apply: somebody may have applied something else meanwhile. ``result`` is of the
-    apply that is in force.
+    ``plan`` says how each setting is changed; a variant uses some of its lines, with values of its own, or
+    none. What is undone is its own apply: somebody may have applied something else meanwhile. ``result`` is
+    of the apply that is in force.
     """
 
     access: ServerAccess
@@ -41,7 +41,11 @@ class Switch:
         if wanted == self._applied:
             return
         self.back()
-        lines = tuple(line for line in self.plan.lines if line.change.key in wanted)
+        lines = tuple(
+            replace(line, change=replace(line.change, value=wanted[line.change.key]))
+            for line in self.plan.lines
+            if line.change.key in wanted
+        )
         request = ApplyRequest(
             Plan(lines, (), (), self.plan.memory_proof),
             allow_restart=self.allow_restart,

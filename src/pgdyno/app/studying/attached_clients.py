@@ -67,7 +67,7 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
     Raises: PrivilegeError for a role that may not load the server, RefusedError for a standby, UsageError
     for more clients than the server has connections for; ServerError, ConnectionFailedError.
     """
-    _require_room(_look(dsn), max(clients.client_counts(sizing)))
+    require_room(dsn, max(clients.client_counts(sizing)))
     cells = clients.workloads(sizing)
     study = clients.study(StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing))
     server, _ = find_remote_server(dsn)
@@ -80,6 +80,14 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
         awake = as_booted_beside(this_host(), is_here=server.pid is not None)
         context = Context(options=clients.STUDY.grid_options(sizing), awake=awake)
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
+
+
+def require_room(dsn: str, most_clients: int) -> None:
+    """Refuse a server that does not take load of N clients by this role, before any data are loaded.
+
+    Raises: RefusedError for a standby; PrivilegeError; UsageError; ConnectionFailedError.
+    """
+    _require_room(_look(dsn), most_clients)
 
 
 @failures_in_words()
@@ -114,5 +122,5 @@ def _require_room(rights: _Rights, most_clients: int) -> None:
         raise UsageError(
             f"{wanted} more than the server has connections for",
             detail=f"{max(0, free)} are free for clients now",
-            hint="choose fewer with --clients, or raise max_connections there",
+            hint="choose fewer clients, or raise max_connections there",
         )

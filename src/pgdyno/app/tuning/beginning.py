@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 
 from pgdyno.app.building.training import identity
 from pgdyno.app.measuring.experiment import experiment_id
-from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import TrialState, Tuning
-
-NAME = "tune"
 
 
 def begun_search(request: TuneRequest, space: Space, notes: tuple[str, ...]) -> Tuning:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.app.tuning.beginning import NAME
 from pgdyno.app.tuning.searched_space import Searched
 from pgdyno.app.tuning.trial_rounds import TrialRounds
-from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.model.experiments.experiment import Design

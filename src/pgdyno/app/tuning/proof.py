@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.app.acceleration.arms import note_on_buffers
-from pgdyno.app.tuning.beginning import NAME
 from pgdyno.app.tuning.searched_space import Searched
 from pgdyno.app.tuning.trial_rounds import TrialRounds
-from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.experiments.design.parts import notes_on_parts, parts_of, taken_apart
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.levers import load as load_levers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.app.local_machine import available_memory_bytes
@@ -11,6 +11,7 @@ from pgdyno.levers import load as load_levers
 from pgdyno.levers.engine.durability import LOCKED_SETTINGS
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
+from pgdyno.levers.engine.search_in_place import space_in_place
 from pgdyno.levers.engine.search_space import space_of
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import Memory, with_smaller_buffers
@@ -20,6 +21,7 @@ from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import Layer, Plan, PlanLine
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.servers.server import Server
+from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.variants.variant import Variant
 from pgdyno.profiling.bounds import gains_by_lever
@@ -68,6 +70,42 @@ def searched_space(
     return Searched(plan, offered, (*notes, *never), why_not, memory)
 
 
+def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: bool) -> Searched:
+    """Return the space of a search on the planned server itself, whose owner has set it limits."""
+    server, resources = planned.subject.server, planned.subject.resources
+    whole = space_of(planned.plan, server, (Layer.APPLICATION,), load_levers(), {})
+    ours = space_in_place(whole, server, may_restart=may_restart)
+    found = memory_proof(EffectiveSettings(server), resources)
+
+    def refusal(settings: Point) -> str:
+        proof = memory_proof(EffectiveSettings(server, settings), resources)
+        if proof is None or found is None:
+            return _why_refused(settings, planned)
+        over = limits.over_memory_at_worst(proof.total_bytes, found.total_bytes)
+        return over or _why_refused(settings, planned)
+
+    reason = refusal(ours.space.kept)
+    space = replace(ours.space, kept={}) if reason else ours.space
+
+    def why_not(point: Point) -> str:
+        return refusal(space.whole(point))
+
+    offered, refused = triable(space, why_not)
+    notes = [
+        *_left(ours.left_out, "not brought into force by a reload"),
+        *_left(ours.per_application, "for one application's statements, not for a whole server"),
+        *_left(ours.space.kept if reason else (), reason),
+        *(f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused),
+    ]
+    return Searched(planned.plan, offered, tuple(notes), why_not, _memory(server, 0))
+
+
+def _left(keys: Iterable[str], reason: str) -> tuple[str, ...]:
+    """Say that keys are left as found; nothing if there are none."""
+    names = ", ".join(map(display_name, keys))
+    return (f"left as found, {names}: {reason}",) if names else ()
+
+
 def _memory(server: Server, data_bytes: int) -> Memory:
     def settings(variant: Variant) -> EffectiveSettings:
         return EffectiveSettings(server, {k: v for k, v in variant.gucs.items() if k in server.settings})
@@ -113,13 +151,19 @@ def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
 
 def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:
     """Say why a point is not tried: it does not fit into memory, or could lose commits; else nothing."""
-    server, resources = planned.subject.server, planned.subject.resources
+    server = planned.subject.server
     settings = {key: value for key, value in point.items() if key in server.settings}
+    variant = at_point(base, "point", point)
+    if not LOCKED_SETTINGS & settings.keys() and not memory.holds([base, variant, variant]):
+        return "three servers of it do not fit into memory"
+    return _why_refused(settings, planned)
+
+
+def _why_refused(settings: Mapping[str, str], planned: Planned) -> str:
+    """Say why no server gets these settings, however many there are; else nothing."""
+    server, resources = planned.subject.server, planned.subject.resources
     if locked := LOCKED_SETTINGS & settings.keys():
         return f"it decides about durability: {', '.join(sorted(locked))}"
-    variant = at_point(base, "point", point)
-    if not memory.holds([base, variant, variant]):
-        return "three servers of it do not fit into memory"
     proof = memory_proof(EffectiveSettings(server, settings), resources)
     try:
         if proof is not None:

@@ -15,6 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.random import Generator as Random
 
+from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.arenas.attached_arena import AttachedArena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.experiment import workloads_by_server
 from pgdyno.app.measuring.rounds import Running, run_round
@@ -31,11 +33,12 @@ from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
+from pgdyno.search.noise import SIDE_BY_SIDE
 from pgdyno.search.searching import CandidateFailedError
 
 DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"
 
-_Counted: TypeAlias = Mapping[str, Sequence[Block]]
+Counted: TypeAlias = Mapping[str, Sequence[Block]]
 """The blocks that count, by workload."""
 
 
@@ -45,10 +48,11 @@ class TrialRounds:
 
     ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
     experiment, and were taken all the same. ``aims`` are those of a search that has several, and
-    ``worst_case`` the memory in bytes that a server of a point may take.
+    ``worst_case`` the memory in bytes that a server of a point may take. ``expected_noise`` is that of a
+    round, until some are measured.
     """
 
-    arena: ScratchArena
+    arena: ScratchArena | AttachedArena
     base: Variant
     space: Space
     workloads: Mapping[str, Workload]
@@ -58,6 +62,7 @@ class TrialRounds:
     worst_case: Callable[[Point], int] = lambda _: 0
     number: int = 0
     disturbed: int = 0
+    expected_noise: float = SIDE_BY_SIDE
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +101,7 @@ class TrialRounds:
         settings = self.variant(CANDIDATE, point).settings
         return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
 
-    def _over_default(self, aim: Aim, counted: _Counted, candidate: Point) -> float:
+    def _over_default(self, aim: Aim, counted: Counted, candidate: Point) -> float:
         """Return ln(candidate / default) of an aim, the mean over workloads.
 
         Raises: MeasurementError if a workload does not give it.
@@ -113,7 +118,7 @@ class TrialRounds:
             found.append(logs[CANDIDATE] - logs[DEFAULT])
         return _mean(found)
 
-    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> _Counted:
+    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
         """Measure a candidate beside others.
 
         Raises: CandidateFailedError if the servers do not run with the candidate, but without it.
@@ -127,7 +132,7 @@ class TrialRounds:
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
             raise CandidateFailedError(said) from error
 
-    def _round(self, wanted: Sequence[Variant]) -> _Counted:
+    def _round(self, wanted: Sequence[Variant]) -> Counted:
         """Measure these servers once.
 
         A round that does not count is repeated once. If that does not count either, it is taken as it is:
@@ -140,7 +145,7 @@ class TrialRounds:
         blocks = list(self._blocks(variants))
         return _counting(blocks, names) or self._disturbed(blocks, names)
 
-    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> _Counted:
+    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> Counted:
         """Return all blocks. Raises: MeasurementError if a server did nothing at all."""
         self.disturbed += 1
         if counted := _counting([_counted(block) for block in blocks], names):
@@ -153,14 +158,15 @@ class TrialRounds:
         names = tuple(self.workloads)
         study = Study("tune", "Which configuration is best?", tuple(variants), names, design)
         with ExitStack() as stack:
-            arena = stack.enter_context(self.arena.prepared_for(study))
+            whole: Arena = self.arena
+            arena = stack.enter_context(whole.prepared_for(study))
             running = self._running(arena, variants)
             for group in workloads_by_server([*self.workloads.values()]):
                 yield from run_round(running, self.number, group)
                 arena.loads.forget(running.experiment_id)
         self.number += 1
 
-    def _running(self, arena: ScratchArena, variants: Sequence[Variant]) -> Running:
+    def _running(self, arena: Arena, variants: Sequence[Variant]) -> Running:
         return Running(
             experiment_id="tune",
             arena=arena,
@@ -184,7 +190,7 @@ def _ratios(logs: Mapping[str, float]) -> RoundRatios:
     return RoundRatios(new - old, new - default, old - default)
 
 
-def _counting(blocks: Sequence[Block], names: Sequence[str]) -> _Counted:
+def _counting(blocks: Sequence[Block], names: Sequence[str]) -> Counted:
     """Return the blocks that count; nothing if a workload has none."""
     by_workload: dict[str, list[Block]] = {}
     for block in blocks:

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S
 from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.profiling.profile import is_profiled
 from pgdyno.app.tuning.front_proof import one_block_a_round
+from pgdyno.app.tuning.rounds_in_place import design_in_place
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
-from pgdyno.experiments.decisions.time_needed import time_needed
+from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.experiments.design.parts import MOST_PARTS
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
+from pgdyno.model.tuning.limits import OwnerLimits
 
 _SERVERS = 3  # default, incumbent and candidate; and of the proof: default, plan and answer
+_SWITCH_S = 1.0  # a guess at an apply and a revert, and at copying the data set
 _PROFILE_S = 60.0  # a guess, of each workload; measured: 50 s
 _LEAST_TRIALS = 3  # arbitrary: fewer are no search
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """The time for a configuration, for the proof, and, by the budget, for profiles before the search."""
+
+    trial: TimeNeeded
+    proof: TimeNeeded
+    profile_s: Callable[[float], float]
 
 
 def trials_within(request: TuneRequest) -> str:
@@ -27,6 +41,20 @@ def trials_within(request: TuneRequest) -> str:
 
     Raises: UsageError if it holds too few, or no proof, with the budget that would do.
     """
+    return _sentence(request, _beside_each_other(request))
+
+
+def trials_in_place(request: TuneRequest, limits: OwnerLimits) -> str:
+    """Return the same for a running server itself. Raises: as ``trials_within`` does."""
+    workloads = tuple(request.conditions.workloads.values())
+    data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
+    design = design_in_place(request.conditions.design, limits)
+    trial = time_needed(workloads, design, _SERVERS, data_sets, _SWITCH_S)
+    proof = time_needed(workloads, design, 2, (), _SWITCH_S)
+    return _sentence(request, _Needed(trial, proof, lambda _: 0.0))
+
+
+def _beside_each_other(request: TuneRequest) -> _Needed:
     workloads = tuple(request.conditions.workloads.values())
     data_sets = {one.data_set.key: one.data_set for one in workloads}
     installation = request.conditions.installation
@@ -41,18 +69,23 @@ def trials_within(request: TuneRequest) -> str:
     servers = _SERVERS + (2 * MOST_PARTS if request.is_attributed else 0)
     proof_design = one_block_a_round(design) if request.aims else for_arms(servers, design)
     proof = time_needed(workloads, proof_design, servers, ())
+    return _Needed(trial, proof, partial(_profile_s, request))
+
+
+def _sentence(request: TuneRequest, needed: _Needed) -> str:
+    trial, proof = needed.trial, needed.proof
     before_proof = SEARCH_SHARE if request.aims else SHORTEN_SHARE
 
     def least_s(budget_s: float) -> float:
         """Return the least budget, if as much is done before the search as with this one."""
-        before_s = trial.preparation_s + _profile_s(request, budget_s)
+        before_s = trial.preparation_s + needed.profile_s(budget_s)
         return max(
             (before_s + _LEAST_TRIALS * trial.round_s) / SEARCH_SHARE,
             proof.measuring_s / (1 - before_proof),
         )
 
     searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s
-    trials = int((searching_s - _profile_s(request, request.budget_s)) / trial.round_s)
+    trials = int((searching_s - needed.profile_s(request.budget_s)) / trial.round_s)
     if request.budget_s < least_s(request.budget_s):
         enough_min = math.ceil(least_s(60 * math.ceil(least_s(request.budget_s) / 60)) / 60)
         raise UsageError(

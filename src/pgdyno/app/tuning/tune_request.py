@@ -10,6 +10,7 @@ from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.samplers import USUAL
 
+NAME = "tune"
 SEARCH_SHARE = 0.55  # arbitrary: of the budget, up to the end of the search
 SHORTEN_SHARE = 0.75  # and up to the end of making its answer shorter; the rest is the proof's
 

@@ -21,6 +21,7 @@ class TrialState(StrEnum):
     LOST = "lost"  # slower than the incumbent, or on a workload than the default; or off the front
     CLOSE = "close"  # not told from the incumbent in the rounds that it was given
     FAILED = "failed"  # its server did not start, or died
+    OVER_LIMIT = "over a limit"  # it was ended: the server's latency or memory went over its owner's limit
     REFUSED = "refused"  # it was not started: it does not fit into memory, or is not durable
     RUNNING = "running"
 
@@ -86,7 +87,7 @@ class Trial:
     @property
     def has_failed(self) -> bool:
         """Whether it has no figure, however many of its rounds ended."""
-        return self.state in {TrialState.FAILED, TrialState.REFUSED}
+        return self.state in {TrialState.FAILED, TrialState.OVER_LIMIT, TrialState.REFUSED}
 
 
 @dataclass(frozen=True)

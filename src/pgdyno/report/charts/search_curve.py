@@ -22,6 +22,7 @@ _MARKS = {
     TrialState.CLOSE: ("diamond", "mark hollow arm-0"),
     TrialState.RUNNING: ("diamond", "mark hollow arm-0"),
     TrialState.FAILED: ("plus", "mark arm-2"),
+    TrialState.OVER_LIMIT: ("plus", "mark arm-3"),
     TrialState.REFUSED: ("square", "mark hollow arm-2"),
 }
 

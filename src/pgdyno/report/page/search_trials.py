@@ -22,6 +22,7 @@ _STATES = {
     TrialState.LOST: "slower",
     TrialState.CLOSE: "no clear difference",
     TrialState.FAILED: "failed",
+    TrialState.OVER_LIMIT: "over a limit",
     TrialState.REFUSED: "refused",
     TrialState.RUNNING: "interrupted",
 }

@@ -75,6 +75,8 @@ def _found(proof: Experiment) -> str:
 def _answer_lines(tuning: Tuning) -> Iterator[str]:
     tried = sum(bool(one.rounds) for one in tuning.trials)
     yield f"Search {tuning.id}: {tried} of {tuning.space.points:,} configurations tried."
+    if over := sum(one.state is TrialState.OVER_LIMIT for one in tuning.trials):
+        yield f"Ended at once, because the server went over a limit: {over}."
     winner = tuning.winner
     if winner is None:
         is_slower = any(one.state is TrialState.LOST and one.reason for one in tuning.trials)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 _EMULATORS = "qemu-"  # as qemu's own are called: qemu-aarch64-static
+_IN_KB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: sum of the scheduler's run time
 
 
@@ -106,6 +108,22 @@ def read_process(pid: int, name: str) -> str | None:
 def resident_bytes(pid: int) -> int:
     """Return a process's memory in RAM, shared memory that it has touched included; 0 if it has ended."""
     return int((read_process(pid, "statm") or "0 0").split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def memory_bytes(pids: Iterable[int]) -> int:
+    """Return the memory of a server's processes: their own, and their shared memory, which counts once.
+
+    /proc/PID/status, fields RssAnon, RssShmem and HugetlbPages. The shared part is that of the process which
+    has touched most of it. Processes that have ended, or may not be looked at, count as nothing.
+    """
+    of_all = [_memory_kb(read_process(pid, "status") or "") for pid in pids]
+    own_kb = sum(one.get("RssAnon", 0) for one in of_all)
+    shared_kb = max((one.get("RssShmem", 0) + one.get("HugetlbPages", 0) for one in of_all), default=0)
+    return (own_kb + shared_kb) * 1024
+
+
+def _memory_kb(status: str) -> dict[str, int]:
+    return {name: int(kb) for name, kb in _IN_KB.findall(status)}
 
 
 def pin(pid: int, cpus: Iterable[int]) -> None:

@@ -1,0 +1,139 @@
+"""Loads that end a trial as soon as the server goes over a limit.
+
+After each turn the transactions that ended since the last one are read, and what the server's processes have
+in memory. What is over a limit ends the load there and then; the arena restores the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.load import Loads
+from pgdyno.experiments.blocks.transactions import parse
+from pgdyno.generators.transaction_log import TransactionLog
+from pgdyno.generators.turns import Servers, Turns
+from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
+from pgdyno.server.process.processes import memory_bytes
+
+_ENOUGH = 100  # of fewer transactions the 99th percentile is the longest
+
+
+@dataclass(frozen=True)
+class LimitedLoads(Loads):
+    """Loads with limits for all variants but those that are ``exempt``: the configuration as found."""
+
+    limits: OwnerLimits
+    exempt: frozenset[str]
+
+    @classmethod
+    def of(cls, loads: Loads, limits: OwnerLimits, exempt: frozenset[str]) -> LimitedLoads:
+        """Return the same loads with limits."""
+        plain = (loads.workspace, loads.find_generator, loads.find_driver, loads.scratch, loads.split)
+        return cls(*plain, limits, exempt)
+
+    def prepare(
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        design: Design,
+        duration_s: float,
+        order: Sequence[int],
+    ) -> Turns:
+        """Return the loads of a workload on all arms; their turns raise OverLimitError."""
+        turns = super().prepare(arms, labels, workload, design, duration_s, order)
+        watches = {
+            index: Watch(self.limits, workload.name, arm, TransactionLog(self.log_prefix(label)))
+            for index, (arm, label) in enumerate(zip(arms, labels, strict=True))
+            if arm.variant.name not in self.exempt
+        }
+        return LimitedTurns(turns, watches)
+
+
+@dataclass
+class Watch:
+    """Looks at one arm in one trial of a workload."""
+
+    limits: OwnerLimits
+    workload: str
+    arm: Arm
+    log: TransactionLog
+    _latencies_us: list[int] = field(default_factory=list, init=False)
+
+    def skip_transactions(self) -> None:
+        """Leave out the transactions so far: they met cold caches."""
+        self.log.read_new()
+
+    def look(self, enough: int = _ENOUGH) -> None:
+        """Look at the memory, and at the transactions since the warm-up. Raises: OverLimitError."""
+        reason = self._of_memory() or self._of_latencies(enough)
+        if reason:
+            raise OverLimitError(self.arm.variant.name, reason)
+
+    def _of_memory(self) -> str:
+        if self.limits.memory_bytes is None:
+            return ""
+        return self.limits.over_memory(memory_bytes(self.arm.server_pids()))
+
+    def _of_latencies(self, enough: int) -> str:
+        if self.limits.latency_ms is None:
+            return ""
+        self._latencies_us += parse(self.log.read_new()).latency_us.tolist()
+        if len(self._latencies_us) < enough:
+            return ""
+        return self.limits.over_latency(float(np.percentile(self._latencies_us, 99)) / 1000, self.workload)
+
+
+@dataclass(frozen=True)
+class LimitedTurns:
+    """Turns of any kind, and a look at the server after each, by arm."""
+
+    turns: Turns
+    watches: dict[int, Watch]
+
+    def warm_up(self, arm: int, duration_s: float) -> None:
+        """Let the arm's load run for the first time; its memory is looked at afterwards."""
+        self.turns.warm_up(arm, duration_s)
+        if arm in self.watches:
+            self.watches[arm].skip_transactions()
+            self.watches[arm].look()
+
+    def take(
+        self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
+    ) -> Iterator[Slice]:
+        """Give arms their turns, and look at each server after its own. Raises: OverLimitError."""
+        for one in self.turns.take(order, slice_s=slice_s, head_s=head_s, servers=servers):
+            if one.arm in self.watches:
+                self.watches[one.arm].look()
+            yield one
+
+    def client_cpu_us(self, arm: int) -> float | None:
+        """Return the client CPU time of issuing the arm's load."""
+        return self.turns.client_cpu_us(arm)
+
+    def pids(self, arm: int) -> tuple[int, ...]:
+        """Return the processes that issue an arm's load."""
+        return self.turns.pids(arm)
+
+    def end(self) -> None:
+        """End all loads, and look once more: programs that keep their logs to themselves have written them.
+
+        Raises: OverLimitError.
+        """
+        self.turns.end()
+        for watch in self.watches.values():
+            watch.look(enough=1)
+
+    def log(self, arm: int) -> bytes:
+        """Return the transactions of an arm."""
+        return self.turns.log(arm)
+
+    def close(self) -> None:
+        """End all turns that are still running."""
+        self.turns.close()

@@ -1,0 +1,67 @@
+"""Rounds of a search on a running server: whole trials, one configuration after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pgdyno.app.tuning.trial_rounds import CANDIDATE, INCUMBENT, Counted, TrialRounds
+from pgdyno.experiments.design.trials import in_trials
+from pgdyno.model.errors import RefusedError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
+from pgdyno.model.tuning.space import Point
+from pgdyno.model.variants.variant import Variant
+from pgdyno.search.searching import CandidateOverLimitError, WhyNot
+
+_LOOK_S = 1.0  # how often a limit is looked at
+
+
+class IncumbentOverLimitError(Exception):
+    """The best configuration so far went over a limit: it is not the best any more."""
+
+
+def design_in_place(design: Design, limits: OwnerLimits) -> Design:
+    """Return the design with whole trials; with limits, of short turns, after which these are looked at."""
+    trials = replace(in_trials(design), is_isolated=False)
+    if not limits.is_any:
+        return trials
+    turn_s = min(_LOOK_S, trials.block_s)
+    return replace(trials, slice_s=turn_s, head_s=turn_s / 20)
+
+
+@dataclass
+class RoundsInPlace(TrialRounds):
+    """Measures rounds on a running server, and puts its values back as soon as a limit is passed.
+
+    ``restore`` does that. ``over_limit`` are the points that went over one, with the reason.
+    """
+
+    restore: Callable[[], None] = field(kw_only=True)
+    over_limit: dict[frozenset[tuple[str, str]], str] = field(default_factory=dict)
+
+    def require_found_within_limits(self) -> None:
+        """Refuse to search on a server that is over a limit without any change. Raises: RefusedError."""
+        try:
+            self._round([replace(self.base, name=CANDIDATE)])
+        except OverLimitError as error:
+            raise RefusedError(
+                "the server goes over a limit as it was found, under this load",
+                detail=error.reason,
+                hint="give it more room, or choose a lighter workload",
+            ) from error
+
+    def why_not(self, otherwise: WhyNot) -> WhyNot:
+        """Return the question why a point must not be tried: it went over a limit, or ``otherwise``."""
+        return lambda point: self.over_limit.get(frozenset(point.items()), "") or otherwise(point)
+
+    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
+        try:
+            return super()._beside(others, candidate)
+        except OverLimitError as error:
+            self.restore()
+            self.arena.loads.forget("tune")
+            if error.variant == INCUMBENT:
+                raise IncumbentOverLimitError(error.reason) from error
+            self.over_limit[frozenset(candidate.items())] = error.reason
+            raise CandidateOverLimitError(error.reason) from error

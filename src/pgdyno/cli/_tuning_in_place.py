@@ -1,0 +1,172 @@
+"""``tune --dsn``: its options, and the search on a running server itself."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pgdyno.cli._server_options import StatedFigures, parse_size, warn_about_password
+from pgdyno.cli.output import echo
+from pgdyno.cli.quantities import duration
+from pgdyno.model.errors import PermissionNotGivenError, UsageError
+from pgdyno.model.plans.plan import Layer
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.tuning.tune_request import TuneRequest
+    from pgdyno.app.tuning.tuner import Listener, Tuned
+    from pgdyno.model.ports import Progress
+    from pgdyno.model.tuning.limits import OwnerLimits
+    from pgdyno.server.process.installation import Installation
+
+_FOR_SCRATCH = {"layers": "layers", "attribute": "attribute", "resume": "resume", "aim": "aims"}
+"""Options of searches on scratch servers alone, each with its parameter."""
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--dsn", metavar="DSN", help="A running server on this host, which is searched on itself."),
+    click.option("--allow-load", is_flag=True, help="With --dsn, which needs it: put load on that server."),
+    click.option(
+        "--limit-latency",
+        "limit_latency_s",
+        callback=duration,
+        metavar="TIME",
+        help="With --dsn: end a trial at once when the 99th percentile of the load's transactions exceeds "
+        "this.",
+    ),
+    click.option(
+        "--limit-memory",
+        metavar="SIZE",
+        help="With --dsn: end a trial at once when the server has more than this in memory, and try nothing "
+        "that could take more at worst.",
+    ),
+    click.option(
+        "--maintenance-window",
+        is_flag=True,
+        help="With --dsn: restart the server during the search, to try settings that need it too.",
+    ),
+    click.option(
+        "--restart-command", metavar="COMMAND", help="Command that restarts it, run without a shell."
+    ),
+    click.option(
+        "--standbys-done",
+        is_flag=True,
+        help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
+    ),
+)
+
+
+def in_place_options(command: Decorated) -> Decorated:
+    """Add the options of a search on a running server."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """The options as given on the command line."""
+
+    dsn: str | None
+    allow_load: bool
+    limit_latency_s: float | None
+    limit_memory: str | None
+    maintenance_window: bool
+    restart_command: str | None
+    standbys_done: bool
+
+    def check(self, others: Mapping[str, Any]) -> None:
+        """Refuse options that do not go together; ``others`` are those of every search.
+
+        Raises: UsageError; PermissionNotGivenError without --allow-load.
+        """
+        if self.dsn is None:
+            self._require_no_permissions()
+            return
+        if others["embedded"] or others["pg_bin"] is not None:
+            raise UsageError(
+                "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
+            )
+        for name, given in _FOR_SCRATCH.items():
+            if others[given]:
+                raise UsageError(
+                    f"--{name} is for searches on scratch servers, and --dsn names a running one",
+                    hint=f"leave out --{name}",
+                )
+        if not self.allow_load:
+            raise PermissionNotGivenError(
+                "a search on a running server puts load on it, which was not allowed",
+                hint="add --allow-load, or search on scratch servers: --embedded or --pg-bin DIR",
+            )
+
+    def run(
+        self,
+        dsn: str,
+        figures: StatedFigures,
+        request_on: Callable[[Installation], TuneRequest],
+        progress: Progress,
+        listener: Listener,
+    ) -> Tuned:
+        """Search on the running server."""
+        from pgdyno.app.changes.server_access import server_access
+        from pgdyno.app.planning.attached import attach
+        from pgdyno.app.tuning.trials_within import trials_in_place
+        from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
+
+        limits = self._limits()
+        warn_about_password(dsn)
+        attached = attach(dsn, figures.parsed())
+        request = request_on(attached.installation)
+        plan = replace(request.plan, layers=(Layer.APPLICATION,), may_change_host=False)
+        request = replace(request, base=attached.base, plan=plan)
+        echo(trials_in_place(request, limits), err=True)
+        if self.maintenance_window:
+            echo(
+                f"{attached.target} is restarted up to four times in a round of the search, and up "
+                "to twice in one of the proof",
+                err=True,
+            )
+        access = server_access(dsn, self.restart_command)
+        allowed = Allowed(limits, self.maintenance_window, self.standbys_done)
+        return tune_in_place(attached, request, access, progress, listener, allowed)
+
+    def _limits(self) -> OwnerLimits:
+        from pgdyno.model.tuning.limits import OwnerLimits
+
+        return OwnerLimits(
+            None if self.limit_latency_s is None else self.limit_latency_s * 1000,
+            None if self.limit_memory is None else parse_size("--limit-memory", self.limit_memory),
+        )
+
+    def _require_no_permissions(self) -> None:
+        given = {
+            "--allow-load": self.allow_load,
+            "--limit-latency": self.limit_latency_s is not None,
+            "--limit-memory": self.limit_memory is not None,
+            "--maintenance-window": self.maintenance_window,
+        }
+        for option, is_given in given.items():
+            if is_given:
+                raise UsageError(
+                    f"{option} concerns a running server, and none was named", hint="name it with --dsn"
+                )
+
+
+def apply_command(dsn: str, answer: Mapping[str, str]) -> str:
+    """Return the command that makes an answer the server's configuration.
+
+    Raises: UsageError for a DSN that cannot be parsed; SettingError.
+    """
+    from pgdyno.formats.sql import quoted
+    from pgdyno.model.servers.alter_system import statement_values
+    from pgdyno.server.connection.connection import without_password
+
+    words = ["psql", "-d", without_password(dsn)]
+    for name, value in answer.items():
+        literals = ", ".join(map(quoted, statement_values(name, value)))
+        words += ["-c", f"ALTER SYSTEM SET {name} = {literals}"]
+    return shlex.join([*words, "-c", "SELECT pg_reload_conf()"])

@@ -1,0 +1,140 @@
+"""``tune --dsn --allow-load``: a search on a running server, which is left as it was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.fix_debian import DebianCluster
+from tests.fix_home import pgdyno
+from tests.integration.test_accelerate_loaded import kill_while_changed, restart_command, state
+from tests.integration.test_tune import Heard
+
+from pgdyno.app.arenas.limited_load import LimitedLoads
+from pgdyno.app.arenas.opening import open_attached_arena
+from pgdyno.app.changes.server_access import server_access
+from pgdyno.app.changes.variant_switch import Switch
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.attached import attach
+from pgdyno.app.tuning.rounds_in_place import RoundsInPlace, design_in_place
+from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tuner import Tuned
+from pgdyno.cli.output import Lines
+from pgdyno.journal.session.server_lock import LOADING, take
+from pgdyno.levers.engine.planner import PlanRequest
+from pgdyno.levers.engine.resources import Figures
+from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.plans.plan import SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
+from pgdyno.model.tuning.limits import OwnerLimits
+from pgdyno.model.tuning.space import Space
+from pgdyno.model.tuning.tuning import TrialState
+from pgdyno.search.searching import CandidateOverLimitError
+from pgdyno.server.process.workload_databases import WorkloadDatabases
+
+pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
+
+SHORT = Design(block_s=0.5, warmup_s=0.2)
+DELAY = "commit_delay"
+"""Each commit waits so many us for others: a latency that no machine can be faster than."""
+
+
+def tuned(cluster: DebianCluster, allowed: Allowed, restart: str | None = None) -> Tuned:
+    attached = attach(cluster.dsn, Figures())
+    conditions = Conditions(attached.installation, find_workloads(("pgbench-select",), (), 1), SHORT)
+    plan = PlanRequest(layers=(Layer.APPLICATION,))
+    request = TuneRequest(conditions, attached.base, budget_s=1.0, plan=plan, most_trials=1)
+    access = server_access(cluster.dsn, restart)
+    return tune_in_place(attached, request, access, Lines(), Heard(), allowed)
+
+
+def test_the_answer_is_proven_on_the_server_itself_which_is_left_as_found(debian15: DebianCluster) -> None:
+    # A row is looked for in the whole table: the plan's value is a hundred times faster.
+    debian15.execute("ALTER SYSTEM SET random_page_cost = 100000")
+    debian15.control("reload")
+    before = state(debian15)
+    done = tuned(debian15, Allowed(OwnerLimits()))
+    assert state(debian15) == before
+    assert [one.state for one in done.tuning.trials] == [TrialState.WON]
+    assert done.tuning.answer["random_page_cost"] == "1.1"
+    assert "shared_buffers" not in done.tuning.answer
+    assert any("not brought into force by a reload" in note for note in done.tuning.notes)
+    assert done.experiment is not None
+    assert [one.name for one in done.experiment.variants] == ["as-found", "tuned"]
+    throughput = next(one for one in done.experiment.verdicts if one.metric == "throughput_tps")
+    assert throughput.decision is Decision.BETTER
+    ran = {(s.variant, s.name): s.effective for s in done.experiment.settings}
+    assert ran["as-found", "random_page_cost"] == "100000"
+    assert ran["tuned", "random_page_cost"] == "1.1"
+
+
+def test_with_a_maintenance_window_what_takes_a_restart_is_one_change(debian15: DebianCluster) -> None:
+    before = state(debian15)
+    done = tuned(debian15, Allowed(OwnerLimits(), restart=True), restart_command(debian15))
+    assert state(debian15) == before
+    at_start = {
+        name for (name,) in debian15.execute("SELECT name FROM pg_settings WHERE context = 'postmaster'")
+    }
+    restarting = [one for one in done.tuning.space.dimensions if one.key in at_start]
+    assert len(restarting) == 1
+    assert "shared_buffers" in {restarting[0].key, *restarting[0].brings}
+    assert restarting[0].key in done.tuning.trials[0].point
+    assert done.tuning.trials[0].rounds
+
+
+def test_a_restart_that_nobody_said_how_to_make_is_refused(debian15: DebianCluster) -> None:
+    with pytest.raises(UsageError, match="lets the server be restarted, and pgdyno does not know how"):
+        tuned(debian15, Allowed(OwnerLimits(), restart=True))
+
+
+def test_a_server_that_is_over_a_limit_as_found_is_not_searched_on(debian15: DebianCluster) -> None:
+    before = state(debian15)
+    with pytest.raises(RefusedError) as caught:
+        tuned(debian15, Allowed(OwnerLimits(memory_bytes=1 << 20)))
+    assert caught.value.message == "the server goes over a limit as it was found, under this load"
+    assert caught.value.detail is not None
+    assert caught.value.detail.endswith("in memory, and --limit-memory is 1\u00a0MB")
+    assert state(debian15) == before
+
+
+def test_a_trial_over_a_limit_is_ended_and_its_values_are_put_back_at_once(debian15: DebianCluster) -> None:
+    debian15.execute("ALTER SYSTEM SET commit_siblings = 0")
+    debian15.control("reload")
+    before = state(debian15)
+    attached = attach(debian15.dsn, Figures())
+    change = Change("commit_delay", SETTING, DELAY, "0", "0", Effect.RELOAD)
+    plan = Plan((PlanLine(change, Layer.APPLICATION, "", "", Risk.SAFE, ""),), (), (), None)
+    switch = Switch(server_access(debian15.dsn), attached.base, plan, allow_restart=False)
+    place = (attached.dsn, attached.data_directory, attached.installation)
+    limits, exempt = OwnerLimits(latency_ms=50.0), frozenset({"default"})
+    limited = partial(LimitedLoads.of, limits=limits, exempt=exempt)
+    workloads = find_workloads(("pgbench-tpcb",), (), 1)
+    design = design_in_place(replace(SHORT, block_s=3.0), limits)
+    with open_attached_arena(*place, switch, Lines(), limited) as arena:
+        arena.load(attached.base, workloads["pgbench-tpcb"].data_set)
+        rounds = RoundsInPlace(
+            arena, attached.base, Space(()), workloads, design, Lines(), restore=switch.back
+        )
+        with pytest.raises(CandidateOverLimitError) as caught:
+            rounds.trial({}, {DELAY: "100000"})
+        assert str(caught.value).startswith("the 99th percentile of pgbench-tpcb was ")
+        assert str(caught.value).endswith("\u00a0ms, and --limit-latency is 50\u00a0ms")
+        assert debian15.execute("SHOW commit_delay") == [("0",)]
+        assert rounds.why_not(lambda _: "")({DELAY: "100000"}) == str(caught.value)
+        assert rounds.why_not(lambda _: "")({DELAY: "10"}) == ""
+    assert state(debian15) == before
+
+
+def test_killed_while_a_candidate_is_measured_it_is_reverted(debian15: DebianCluster, home: Path) -> None:
+    before = state(debian15)
+    kill_while_changed(("tune", "--dsn", debian15.dsn), home, 1.0)
+    done = pgdyno("revert", "--dsn", debian15.dsn, "--all")
+    assert done.returncode == 0, done.stderr
+    assert state(debian15)[:2] == before[:2]
+    with WorkloadDatabases(debian15.dsn, home / "databases", partial(take, lock=LOADING)).held():
+        assert state(debian15) == before

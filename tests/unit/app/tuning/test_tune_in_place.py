@@ -1,0 +1,54 @@
+"""A winner that goes over a limit later is none, and the budget of a search in place."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.tuning.rounds_in_place import design_in_place
+from pgdyno.app.tuning.trials_within import trials_in_place
+from pgdyno.app.tuning.tune_in_place import without_winner
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Design, DesignKind
+from pgdyno.model.tuning.limits import OwnerLimits
+from pgdyno.model.tuning.space import Point, Space
+from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.variants.variant import Variant
+
+
+def trial(number: int, point: Point, state: TrialState) -> Trial:
+    return Trial(number, point, None, (TrialRound(0.1, 0.1, 0.0),), state)
+
+
+def test_the_one_that_won_before_is_the_winner_again() -> None:
+    first = trial(1, {"jit": "off"}, TrialState.WON)
+    second = trial(2, {"work_mem": "64MB"}, TrialState.WON)
+    third = trial(3, {"work_mem": "16MB"}, TrialState.LOST)
+    found = without_winner(Tuning("t", "guided", 1, ("w",), "s", Space(()), (first, second, third)), "31 ms")
+    assert found.winner == first
+    assert found.trials[1].state is TrialState.OVER_LIMIT
+    assert found.trials[1].reason == "31 ms"
+    assert found.trials[1].gain is None
+    assert without_winner(found, "32 ms").winner is None
+
+
+def test_trials_are_whole_and_with_limits_in_turns_of_a_second() -> None:
+    plain = design_in_place(Design(), OwnerLimits())
+    assert plain.kind is DesignKind.ALTERNATING
+    assert plain.slice_s == plain.block_s == 10.0
+    assert not plain.is_isolated
+    limited = design_in_place(Design(), OwnerLimits(latency_ms=20.0))
+    assert (limited.block_s, limited.slice_s, limited.head_s) == (10.0, 1.0, 0.05)
+    assert design_in_place(Design(block_s=0.5), OwnerLimits(memory_bytes=1)).slice_s == 0.5
+
+
+def test_a_budget_that_is_too_small_is_refused_with_one_that_does() -> None:
+    conditions = Conditions(None, find_workloads(("pgbench-select",), (), None), Design())
+    with pytest.raises(UsageError, match="is too small for a search") as caught:
+        trials_in_place(TuneRequest(conditions, Variant("default"), 60.0), OwnerLimits())
+    assert caught.value.hint is not None
+    minutes = int(caught.value.hint.removeprefix("--budget ").partition("m")[0])
+    enough = TuneRequest(conditions, Variant("default"), 60.0 * minutes)
+    assert "configurations of about" in trials_in_place(enough, OwnerLimits())
