@@ -23,7 +23,7 @@ import numpy as np
 from scipy import special
 
 from pgdyno.stats import nested
-from pgdyno.stats.fleet import Effects, across, between_interval, predicted_reach
+from pgdyno.stats.fleet import EffectsApart, across, between_interval, predicted_reach
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample
 
 SEED = 20_261_126
@@ -54,7 +54,7 @@ class Held:
     between: float
 
 
-def simulated(kind: Kind, fleets: int) -> tuple[Effects, FloatArray, FloatArray]:
+def simulated(kind: Kind, fleets: int) -> tuple[EffectsApart, FloatArray, FloatArray]:
     """Return fleets whose mean is 0, and of each another machine: its true effect, its measured one."""
     random = np.random.default_rng([SEED, kind.machines, round(10 * kind.between), round(10 * kind.unequal)])
     shape = (fleets, kind.machines + 1)
@@ -63,7 +63,7 @@ def simulated(kind: Kind, fleets: int) -> tuple[Effects, FloatArray, FloatArray]
     rounds = noise[..., None] * math.sqrt(ROUNDS) * random.standard_normal((*shape, ROUNDS))
     estimated = nested.estimate(Sample(effects[..., None] + rounds, np.ones(ROUNDS, dtype=np.int64)))
     known = [part[:, :-1] for part in (estimated.mean, estimated.standard_error**2, estimated.df)]
-    return Effects(*known), effects[:, -1], estimated.mean[:, -1]
+    return EffectsApart(*known), effects[:, -1], estimated.mean[:, -1]
 
 
 def held(kind: Kind, fleets: int) -> Held:
@@ -97,31 +97,31 @@ def held_by_textbook(kind: Kind, fleets: int) -> Held:
     )
 
 
-def paule_mandel(effects: Effects) -> FloatArray:
+def paule_mandel(effects: EffectsApart) -> FloatArray:
     """Return τ² at which the weighted sum of squares is what it is on average, or 0."""
     return _at(effects, effects.count - 1.0)
 
 
-def q_profile(effects: Effects, level: float) -> tuple[FloatArray, FloatArray]:
+def q_profile(effects: EffectsApart, level: float) -> tuple[FloatArray, FloatArray]:
     """Return both ends of the interval of τ² by the χ² distribution of the weighted sum of squares."""
     quantiles = special.chdtri(effects.count - 1, np.array([(1 - level) / 2, (1 + level) / 2]))
     return _at(effects, float(quantiles[0])), _at(effects, float(quantiles[1]))
 
 
-def hartung_knapp(effects: Effects, between: FloatArray) -> tuple[FloatArray, FloatArray]:
+def hartung_knapp(effects: EffectsApart, between: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the weighted mean and its standard error by Hartung, Knapp, Sidik and Jonkman."""
     weights, mean, squares = _weighted(effects, between)
     return mean, np.sqrt(squares / (effects.count - 1) / weights.sum(axis=-1))
 
 
-def _weighted(effects: Effects, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _weighted(effects: EffectsApart, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return weights, weighted mean, and weighted sum of squares."""
     weights = 1 / (effects.variances + between[..., None])
     mean = (weights * effects.means).sum(axis=-1) / weights.sum(axis=-1)
     return weights, mean, (weights * (effects.means - mean[..., None]) ** 2).sum(axis=-1)
 
 
-def _at(effects: Effects, wanted: float) -> FloatArray:
+def _at(effects: EffectsApart, wanted: float) -> FloatArray:
     """Return τ² at which the weighted sum of squares falls to ``wanted``, or 0."""
     low, high = np.zeros_like(effects.spread), effects.spread * _FARTHEST
     for _ in range(_HALVINGS):

@@ -11,7 +11,7 @@ from pgdyno.cli.output import echo, json_option, print_json
 
 @click.group(name="fleet")
 def command() -> None:
-    """Combine what several machines measured."""
+    """Combine the results of several machines."""
 
 
 @command.command(

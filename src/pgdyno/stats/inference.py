@@ -93,7 +93,7 @@ def infer_product(samples: Sequence[Sample], *, level: float, margin: float) -> 
 
 
 def infer_mean(estimated: MeanEstimate, *, level: float, margin: float) -> Inference:
-    """Return interval and tests of a mean over what has no order in time, and so no drift: machines."""
+    """Return interval and tests of a mean over machines, which have no order in time and so no drift."""
     return _inferred(estimated, np.ones_like(estimated.mean), level=level, margin=margin, is_anytime=False)
 
 

@@ -85,11 +85,6 @@ def one_machine() -> str:
     return "withheld: all of it was measured on one machine, which says nothing about others"
 
 
-def same_on_all_machines() -> str:
-    """Say that results are too equal to have been measured."""
-    return "withheld: all machines gave exactly the same ratio: are these copies of one experiment?"
-
-
 def not_on_all_machines(mean: str, against: Sequence[tuple[str, float]]) -> str:
     """Say which machines, with their ratios, surely do not agree with the mean of all."""
     machines = ", ".join(f"{numbers.change(ratio)} on {name}" for name, ratio in against)

@@ -13,8 +13,9 @@ _BUNDLE = ".zip"
 
 
 def given_experiment(reference: str) -> Experiment:
-    """Return an experiment as bundles have it, so that what one leaves out is no difference to another.
+    """Return an experiment as a bundle has it.
 
+    Then nothing that bundles leave out is a difference to another one.
     Raises: StorageError for a bundle with which anything is wrong, and for an unknown id.
     """
     path = Path(reference)

@@ -1,15 +1,15 @@
-"""Experiments of several machines as one report: what they share, what that says, what is left out. Pure."""
+"""Experiments of several machines as one report: their common comparisons, and the other ones. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pgdyno.experiments.fleets.fleet_effects import Measured, decided, fleet_comparison
+from pgdyno.experiments.fleets.fleet_effects import OwnVerdict, decided, fleet_comparison
 from pgdyno.experiments.fleets.fleet_members import Given, Member, identity_notes, machines_of, members_of
 from pgdyno.experiments.fleets.shared_comparisons import (
     Compared,
-    LeftOut,
-    Shared,
+    NotCombined,
+    SharedComparison,
     comparisons_of,
     shared_comparisons,
 )
@@ -56,15 +56,11 @@ def combine(given: Sequence[Given]) -> Fleet:
     )
 
 
-Verdicts = Mapping[tuple[str, str], Verdict]
-"""An experiment's verdicts on one workload, by variant and metric."""
-
-
-def _comparisons(shared: Sequence[Shared]) -> tuple[list[FleetComparison], list[LeftOut]]:
+def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparison], list[NotCombined]]:
     """Return every metric that at least two experiments have a verdict on, and which have none and why."""
     found: list[FleetComparison] = []
-    missing: list[LeftOut] = []
-    known: dict[tuple[str, str], Verdicts] = {}
+    missing: list[NotCombined] = []
+    known: dict[tuple[str, str], Mapping[tuple[str, str], Verdict]] = {}
     for one in shared:
         workload = one.compared.workload
         for member in one.members:
@@ -73,9 +69,9 @@ def _comparisons(shared: Sequence[Shared]) -> tuple[list[FleetComparison], list[
         for metric in verdict_metrics():
             key = (one.compared.variant, metric.name)
             verdicts = [(member, known[member.source, workload].get(key)) for member in one.members]
-            measured = [Measured(member, its) for member, its in verdicts if its and _is_usable(its)]
+            measured = [OwnVerdict(member, its) for member, its in verdicts if its and _is_usable(its)]
             missing += [
-                LeftOut(one.compared, member, f"{metric.title} {its.reason}")
+                NotCombined(one.compared, member, f"{metric.title} {its.reason}")
                 for member, its in verdicts
                 if its and not _is_usable(its)
             ]
@@ -84,7 +80,7 @@ def _comparisons(shared: Sequence[Shared]) -> tuple[list[FleetComparison], list[
     return found, missing
 
 
-def _sentences(left_out: Sequence[LeftOut]) -> Iterator[str]:
+def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
     """Yield each reason once, with all workloads that it concerns."""
     found: dict[tuple[str, str], list[Compared]] = {}
     for one in left_out:
@@ -97,8 +93,8 @@ def _is_usable(verdict: Verdict) -> bool:
     return verdict.interval is not None and not verdict.is_withheld
 
 
-def _own_verdicts(experiment: Experiment, workload: str) -> Verdicts:
-    """Return the verdicts on a workload, each as if it were the only one."""
+def _own_verdicts(experiment: Experiment, workload: str) -> dict[tuple[str, str], Verdict]:
+    """Return the verdicts on a workload by variant and metric, each as if it were the only one."""
     judged = judge(
         experiment.blocks,
         workloads=[workload],
@@ -130,16 +126,15 @@ def _require_results(source: str, experiment: Experiment) -> None:
 
 
 def _require_several(given: Sequence[Given]) -> None:
-    seen: dict[str, str] = {}
-    for one in given:
-        if (other := seen.setdefault(one.experiment.id, one.source)) != one.source:
-            raise UsageError(
-                f"{other} and {one.source} are the same experiment: {one.experiment.id}",
-                hint="give each experiment once",
-            )
-    if len(given) != len(seen):
-        twice = next(one.source for one in given if [other.source for other in given].count(one.source) > 1)
-        raise UsageError(f"{twice} is given twice", hint="give each experiment once")
+    for position, one in enumerate(given):
+        for other in given[:position]:
+            a, b = other.experiment, one.experiment
+            if a.id == b.id or a.blocks == b.blocks:
+                raise UsageError(
+                    f"{other.source} and {one.source} are the same experiment",
+                    detail=f"{a.id} and {b.id} have the same id or the same blocks",
+                    hint="give each experiment once",
+                )
     if len(given) < 2:
         raise UsageError(
             "one experiment says nothing about other machines",
@@ -153,7 +148,7 @@ def _what_each_has(members: Sequence[Member]) -> Iterator[str]:
         yield f"{one.label}: {_in_words(comparisons_of(one.experiment))}"
 
 
-def _alone(members: Sequence[Member], shared: Sequence[Shared]) -> Iterator[str]:
+def _alone(members: Sequence[Member], shared: Sequence[SharedComparison]) -> Iterator[str]:
     """Yield the comparisons that only one experiment has."""
     common = {one.compared for one in shared}
     for one in members:
@@ -183,7 +178,7 @@ def _warnings(member: Member) -> Iterator[str]:
         yield f"{member.label} was interrupted: it did not run to its planned end"
 
 
-def _unknown(shared: Sequence[Shared]) -> Iterator[str]:
+def _unknown(shared: Sequence[SharedComparison]) -> Iterator[str]:
     """Yield the subjects that are not recorded everywhere, so that they may differ."""
     subjects = dict.fromkeys(subject for one in shared if len(one.members) > 1 for subject in one.unknown)
     if subjects:

@@ -15,20 +15,27 @@ import numpy as np
 
 from pgdyno.experiments.fleets.fleet_members import Member
 from pgdyno.experiments.verdicts.analysis import mean_effect
-from pgdyno.model.experiments.fleet import Between, FleetComparison, MachineEffect, Occasion
+from pgdyno.model.experiments.fleet import FleetComparison, MachineEffect, MachineSpread, Occasion
 from pgdyno.model.experiments.metric import Metric
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.stats import wording
 from pgdyno.stats.decision import adjust, decide_mean
-from pgdyno.stats.fleet import Effects, across, between_interval, between_variance, predicted_reach, repeated
-from pgdyno.stats.nested import RESOLUTION, MeanEstimate
+from pgdyno.stats.fleet import (
+    EffectsApart,
+    across,
+    between_interval,
+    between_variance,
+    predicted_reach,
+    repeated,
+)
+from pgdyno.stats.nested import MeanEstimate
 
 MINIMUM_MACHINES_FOR_VERDICT = 5
 """As of rounds (decision 4): machines come in kinds, and fewer are all of one kind too often."""
 
 
 @dataclass(frozen=True)
-class Measured:
+class OwnVerdict:
     """One experiment's verdict on a comparison, as if it were the only one; it has an interval."""
 
     member: Member
@@ -41,12 +48,12 @@ class Measured:
         return mean_effect(self.member.experiment, of.workload, of.metric, of.variant)
 
 
-def fleet_comparison(measured: Sequence[Measured], metric: Metric) -> FleetComparison:
+def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetComparison:
     """Return a comparison on the machines of its experiments, its verdict not yet ``decided``."""
-    by_machine: dict[str, list[Measured]] = {}
+    by_machine: dict[str, list[OwnVerdict]] = {}
     for one in measured:
         by_machine.setdefault(one.member.machine, []).append(one)
-    effects = Effects.of([_effect(ones) for ones in by_machine.values()])
+    effects = EffectsApart.of([_effect(ones) for ones in by_machine.values()])
     alone = adjust([_verdict(ones, metric) for ones in by_machine.values()])
     level = _level(measured)
     first = measured[0]
@@ -59,7 +66,9 @@ def fleet_comparison(measured: Sequence[Measured], metric: Metric) -> FleetCompa
             MachineEffect(machine, verdict, _occasions(ones))
             for (machine, ones), verdict in zip(by_machine.items(), alone, strict=True)
         ),
-        verdict=_across(measured, effects, metric) if effects.count > 1 else _of_one_machine(alone[0]),
+        verdict=_of_mean(across(effects), measured, metric)
+        if effects.count > 1
+        else _of_one_machine(alone[0]),
         between=_between(effects, level) if effects.count > 1 else None,
         prediction=_prediction(effects, level) if effects.count > 1 else None,
         operation=first.member.experiment.operation(first.verdict.workload),
@@ -67,28 +76,22 @@ def fleet_comparison(measured: Sequence[Measured], metric: Metric) -> FleetCompa
 
 
 def decided(comparisons: Sequence[FleetComparison]) -> tuple[FleetComparison, ...]:
-    """Return the comparisons with verdicts: corrected by Holm for their number, and by what machines say."""
+    """Return the comparisons with verdicts: corrected by Holm for their number, and by single machines."""
     verdicts = adjust([one.verdict for one in comparisons])
     pairs = zip(comparisons, verdicts, strict=True)
     return tuple(replace(one, verdict=_decision(verdict, one.machines)) for one, verdict in pairs)
 
 
-def _effect(ones: Sequence[Measured]) -> MeanEstimate:
-    return ones[0].effect if len(ones) == 1 else repeated(Effects.of([one.effect for one in ones]))
+def _effect(ones: Sequence[OwnVerdict]) -> MeanEstimate:
+    return ones[0].effect if len(ones) == 1 else repeated(EffectsApart.of([one.effect for one in ones]))
 
 
-def _verdict(ones: Sequence[Measured], metric: Metric) -> Verdict:
+def _verdict(ones: Sequence[OwnVerdict], metric: Metric) -> Verdict:
     """Return the verdict on one machine, as if it were the only one."""
     return ones[0].verdict if len(ones) == 1 else _of_mean(_effect(ones), ones, metric)
 
 
-def _across(measured: Sequence[Measured], effects: Effects, metric: Metric) -> Verdict:
-    if np.ptp(effects.means) < RESOLUTION:
-        return replace(_of_one_machine(measured[0].verdict), reason=wording.same_on_all_machines())
-    return _of_mean(across(effects), measured, metric)
-
-
-def _of_mean(estimated: MeanEstimate, measured: Sequence[Measured], metric: Metric) -> Verdict:
+def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Metric) -> Verdict:
     verdict = measured[0].verdict
     designs = [one.member.experiment.design for one in measured]
     return decide_mean(
@@ -123,25 +126,25 @@ def _of_one_machine(verdict: Verdict) -> Verdict:
     )
 
 
-def _level(measured: Sequence[Measured]) -> float:
+def _level(measured: Sequence[OwnVerdict]) -> float:
     return max(one.member.experiment.design.level for one in measured)
 
 
-def _between(effects: Effects, level: float) -> Between:
+def _between(effects: EffectsApart, level: float) -> MachineSpread:
     low, high = between_interval(effects, level)
     low_sd, sd, high_sd = (math.sqrt(float(one)) for one in (low, between_variance(effects), high))
-    return Between(low_sd, sd, high_sd, level)
+    return MachineSpread(low_sd, sd, high_sd, level)
 
 
-def _prediction(effects: Effects, level: float) -> Interval:
+def _prediction(effects: EffectsApart, level: float) -> Interval:
     mean, reach = float(effects.means.mean()), float(predicted_reach(effects, level))
     with np.errstate(over="ignore"):  # two machines far apart promise nothing
         low, point, high = np.exp([mean - reach, mean, mean + reach])
     return Interval(float(low), float(point), float(high), level)
 
 
-def _occasions(ones: Sequence[Measured]) -> tuple[Occasion, ...]:
-    """Return what each of several experiments found; nothing where there is one."""
+def _occasions(ones: Sequence[OwnVerdict]) -> tuple[Occasion, ...]:
+    """Return the effect in each of several experiments; nothing where there is one."""
     return tuple(
         Occasion(one.member.experiment.id, one.member.experiment.created, one.verdict.interval)
         for one in ones
@@ -173,7 +176,7 @@ def _speaks_against(verdict: Verdict, alone: Verdict) -> bool:
 
 
 def _is_beyond_margin(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether all of a machine's interval lies outside of what counts as no difference."""
+    """Whether all of a machine's interval lies outside of the margin within which nothing matters."""
     if verdict.equivalence is None or alone.interval is None:
         return False
     margin = verdict.equivalence.margin

@@ -90,7 +90,7 @@ def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
 
 
 def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
-    """Return in sentences what the number of machines rests on, where facts alone do not tell."""
+    """Return in sentences the assumptions behind the number of machines."""
     by_machine: dict[str, list[Experiment]] = {}
     for one in members:
         by_machine.setdefault(one.machine, []).append(one.experiment)
@@ -160,7 +160,7 @@ def _difference(a: Experiment, b: Experiment) -> list[str]:
 
 
 def _facts(experiments: Sequence[Experiment]) -> Mapping[str, str]:
-    """Return what is known; of what differs between a machine's experiments, everything once."""
+    """Return the known facts; where a machine's experiments differ, all values."""
     facts = {}
     for subject, tell in _TOLD.items():
         values = dict.fromkeys(value for one in experiments if (value := tell(one)) is not None)

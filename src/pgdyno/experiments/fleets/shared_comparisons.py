@@ -18,7 +18,7 @@ from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.servers.secrets import REDACTED
 from pgdyno.model.variants.variant import Variant
 
-_UNSET = "as it was"
+_UNSET, _NOT_GIVEN = "as it was", "not given"
 _OWN_SERVER = "the experiment's own"
 _MAJOR = 10_000  # server_version_num counts minor versions below it
 
@@ -37,7 +37,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class NotCombined:
     """An experiment that is left out of a comparison, and why."""
 
     compared: Compared
@@ -46,7 +46,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedComparison:
     """A comparison with the experiments that have it alike, and those that have another one.
 
     ``unknown`` are subjects that are not recorded everywhere.
@@ -54,11 +54,11 @@ class Shared:
 
     compared: Compared
     members: tuple[Member, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[NotCombined, ...]
     unknown: tuple[str, ...]
 
 
-def shared_comparisons(members: Sequence[Member]) -> tuple[Shared, ...]:
+def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...]:
     """Return every comparison of at least two experiments, in the order of the first that has it."""
     having: dict[Compared, list[Member]] = {}
     for member in members:
@@ -73,7 +73,7 @@ def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _shared(compared: Compared, members: Sequence[Member]) -> Shared:
+def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
     """Keep the experiments that agree with the one with which most machines do, then most experiments."""
     conditions = [(one, _conditions(compared, one.experiment)) for one in members]
 
@@ -85,11 +85,11 @@ def _shared(compared: Compared, members: Sequence[Member]) -> Shared:
     kept, left_out = [], []
     for member, its in conditions:
         if conflicts := [*_conflicts(reference, its)]:
-            left_out.append(LeftOut(compared, member, _in_words(conflicts, chosen)))
+            left_out.append(NotCombined(compared, member, _in_words(conflicts, chosen)))
         else:
             kept.append((member, its))
     unknown = dict.fromkeys(subject for _, its in kept for subject, value in its.items() if value is None)
-    return Shared(compared, tuple(one for one, _ in kept), tuple(left_out), tuple(unknown))
+    return SharedComparison(compared, tuple(one for one, _ in kept), tuple(left_out), tuple(unknown))
 
 
 def _conflicts(
@@ -97,7 +97,8 @@ def _conflicts(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the subjects that are known to differ, with both values."""
     for subject in dict.fromkeys((*reference, *other)):
-        of_reference, of_other = (one.get(subject, _UNSET) for one in (reference, other))
+        unset = _NOT_GIVEN if subject.startswith("--") else _UNSET
+        of_reference, of_other = (one.get(subject, unset) for one in (reference, other))
         if of_reference is not None and of_other is not None and of_reference != of_other:
             yield subject, of_reference, of_other
 

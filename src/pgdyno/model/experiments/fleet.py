@@ -1,4 +1,4 @@
-"""A fleet: the same comparisons on several machines, and what they say about further ones."""
+"""A fleet: the same comparisons on several machines, and their bearing on further ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FleetExperiment:
 
 @dataclass(frozen=True)
 class FleetMachine:
-    """A machine with its experiments. ``facts`` are what is known of its hardware and system, in words."""
+    """A machine with its experiments. ``facts`` are those of its hardware and system, in words."""
 
     name: str
     facts: Mapping[str, str]
@@ -49,7 +49,7 @@ class MachineEffect:
 
 
 @dataclass(frozen=True)
-class Between:
+class MachineSpread:
     """The standard deviation of machines' log-ratios, without the noise of measuring, and its interval."""
 
     low: float
@@ -74,7 +74,7 @@ class FleetComparison:
     metric: str
     machines: tuple[MachineEffect, ...]
     verdict: Verdict
-    between: Between | None
+    between: MachineSpread | None
     prediction: Interval | None
     operation: str | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from textwrap import wrap
 
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
@@ -12,12 +12,11 @@ from pgdyno.report.elements.tables import Table
 from pgdyno.report.text.fleet_words import (
     FleetRow,
     answer,
-    experiment_table,
     forest_rows,
     grouped,
     headline,
     leading,
-    machine_table,
+    machine_lines,
     method_notes,
     others_table,
     remarks,
@@ -30,16 +29,14 @@ _PLOT = 37  # characters: what is left of 110 beside the figures
 
 
 def fleet_text(fleet: Fleet) -> str:
-    """Return the report as text: machines, answer, a forest plot for every comparison, what is left out."""
+    """Return the report as text: machines, answer, a forest plot for every comparison."""
     return "\n".join(_lines(fleet)) + "\n"
 
 
 def _lines(fleet: Fleet) -> Iterator[str]:
     yield headline(fleet)
     yield ""
-    yield from _table(machine_table(fleet.machines))
-    yield ""
-    yield from _table(experiment_table(fleet.machines))
+    yield from machine_lines(fleet.machines)
     for warning in fleet.warnings:
         yield from ("", *_wrapped(sentence(warning)))
     yield from ("", *_wrapped(answer(fleet)))
@@ -93,10 +90,7 @@ def _draw(drawn: list[str], interval: Interval, scale: RatioScale) -> None:
 
 
 def _table(table: Table) -> Iterator[str]:
-    rows: Sequence[tuple[str, ...]] = [tuple(column.title for column in table.columns), *table.rows]
+    rows = [(table.caption, *(column.title for column in table.columns[1:])), *table.rows]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    if not rows[0][0]:
-        rows = [(table.caption, *rows[0][1:]), *table.rows]
-        widths[0] = max(widths[0], len(table.caption))
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pgdyno.model import numbers
-from pgdyno.model.experiments.fleet import Between, Fleet, FleetComparison, FleetMachine, MachineEffect
+from pgdyno.model.experiments.fleet import Fleet, FleetComparison, FleetMachine, MachineEffect, MachineSpread
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.report.elements.tables import NOTHING, Table, columns
@@ -25,6 +25,7 @@ TWO_MACHINES = (
     "95 % interval reaches 12.7 standard errors to each side."
 )
 ALL, NEXT = "all machines", "the next machine"
+_UNKNOWN = "unknown"
 _ALWAYS_SHOWN = ("processor", "CPUs", "memory", "kernel", "PostgreSQL")
 _ANSWERS = {
     Decision.BETTER: "better",
@@ -97,7 +98,7 @@ def grouped(fleet: Fleet) -> list[list[FleetComparison]]:
     return [[*ones] for _, ones in by]
 
 
-def others(comparisons: Sequence[FleetComparison]) -> list[FleetComparison]:
+def _others(comparisons: Sequence[FleetComparison]) -> list[FleetComparison]:
     """Return the metrics beside the leading one."""
     first = _leading(comparisons)
     return [one for one in comparisons if one is not first]
@@ -129,7 +130,7 @@ def _row(label: str, verdict: Verdict) -> FleetRow:
 
 def _part(created: str, interval: Interval) -> FleetRow:
     effect = numbers.change_within(interval.point, interval.low, interval.high)
-    return FleetRow(created[:16].replace("T", " "), effect, interval, is_part=True)
+    return FleetRow(_minute(created), effect, interval, is_part=True)
 
 
 def remarks(one: FleetComparison, fleet: Fleet) -> Iterator[str]:
@@ -142,7 +143,7 @@ def remarks(one: FleetComparison, fleet: Fleet) -> Iterator[str]:
         yield count
 
 
-def _between(between: Between) -> str:
+def _between(between: MachineSpread) -> str:
     low, sd, high = (_deviation(one) for one in (between.low, between.sd, between.high))
     level = numbers.share(between.level)
     return f"Standard deviation between machines: {sd} ({level} interval {low} … {high})."
@@ -157,7 +158,7 @@ _LARGEST_SD = 20.0  # beyond it the factor has no meaning, and soon no number
 
 
 def _agreement(machines: Sequence[MachineEffect]) -> str:
-    """Return what the machines' own verdicts are, where there are several."""
+    """Count the machines' own verdicts, where there are several machines."""
     if len(machines) < 2:
         return ""
     counts = {
@@ -169,7 +170,7 @@ def _agreement(machines: Sequence[MachineEffect]) -> str:
 
 def others_table(comparisons: Sequence[FleetComparison]) -> Table | None:
     """Return the metrics beside the leading one; None if there are none."""
-    rows = tuple(_other(one) for one in others(comparisons))
+    rows = tuple(_other(one) for one in _others(comparisons))
     heads = columns("", ALL, "interval", NEXT, "verdict")
     return Table("Other metrics", heads, rows) if rows else None
 
@@ -186,21 +187,42 @@ def _other(one: FleetComparison) -> tuple[str, ...]:
 
 
 def machine_table(machines: Sequence[FleetMachine]) -> Table:
-    """Return of the machines what everybody wants to know, and in what else they differ."""
+    """Return the machines' main facts, and all others in which they differ."""
+    subjects = _told_subjects(machines)
+    rows = tuple((one.name, *(one.facts.get(subject, _UNKNOWN) for subject in subjects)) for one in machines)
+    return Table("The machines", columns("", *subjects), rows)
+
+
+def machine_lines(machines: Sequence[FleetMachine]) -> Iterator[str]:
+    """Yield the same as a line for each machine, and one for each of its experiments."""
+    subjects = _told_subjects(machines)
+    width = max(len(one.name) for one in machines)
+    for one in machines:
+        facts = [f"{subject} {one.facts.get(subject, _UNKNOWN)}" for subject in subjects]
+        yield f"{one.name:<{width}}  {'; '.join(facts).removeprefix('processor ')}"
+        for of in one.experiments:
+            shown = of.source if of.source == of.experiment else f"{of.source}: {of.experiment}"
+            yield f"{'':<{width}}    {shown}, {_minute(of.created)}"
+
+
+def _told_subjects(machines: Sequence[FleetMachine]) -> list[str]:
     every = dict.fromkeys(subject for one in machines for subject in one.facts)
-    subjects = [
+    return [
         subject
         for subject in every
         if subject in _ALWAYS_SHOWN or len({one.facts.get(subject) for one in machines}) > 1
     ]
-    rows = tuple((one.name, *(one.facts.get(subject, "unknown") for subject in subjects)) for one in machines)
-    return Table("The machines", columns("", *subjects), rows)
+
+
+def _minute(created: str) -> str:
+    """Return a time without its seconds."""
+    return created[:16].replace("T", " ")
 
 
 def experiment_table(machines: Sequence[FleetMachine]) -> Table:
     """Return the experiments of each machine."""
     rows = tuple(
-        (machine.name, one.source, one.experiment, one.created[:16].replace("T", " "))
+        (machine.name, one.source, one.experiment, _minute(one.created))
         for machine in machines
         for one in machine.experiments
     )
