@@ -11,7 +11,7 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison, FleetMachine, MachineEffect, MachineSpread
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
-from pgdyno.report.elements.tables import NOTHING, Table, columns
+from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.text.words import effect_text, listed, metric_of, sentence, symbol
 
 METHOD = (
@@ -171,7 +171,8 @@ def _agreement(machines: Sequence[MachineEffect]) -> str:
 def others_table(comparisons: Sequence[FleetComparison]) -> Table | None:
     """Return the metrics beside the leading one; None if there are none."""
     rows = tuple(_other(one) for one in _others(comparisons))
-    heads = columns("", ALL, "interval", NEXT, "verdict")
+    figures = (Column(title, is_number=True) for title in (ALL, "interval", NEXT))
+    heads = (Column(""), *figures, Column("verdict"))
     return Table("Other metrics", heads, rows) if rows else None
 
 
