@@ -93,6 +93,7 @@ simulate: setup ## check the statistics on 10 000 simulated experiments per kind
 	@$(BIN)/python -m bench.simulate
 	@$(BIN)/python -m bench.decide
 	@$(BIN)/python -m bench.disturbance
+	@$(BIN)/python -m bench.fleets
 
 # The published client is not part of pgdyno: REFERENCE='--reference iibench.py --python VENV/bin/python'.
 bench: setup ## what this machine can tell apart, and what our own driver costs (about 80 minutes)

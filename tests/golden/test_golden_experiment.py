@@ -15,17 +15,22 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_fleet import fleet, given
 from tests.golden.synthetic_front import experiment as of_a_front
 from tests.golden.synthetic_front import tuning as for_a_front
 from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_peers import experiment as of_peers
 from tests.golden.synthetic_tuning import tuning
 
+from pgdyno.experiments.fleets.fleet import combine
 from pgdyno.experiments.machines.machine_comparison import compare_machines
+from pgdyno.model.document import to_document
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.machines.machine_text import machine_comparison_text
+from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.report.page.page import render_page
 from pgdyno.report.page.verdict_text import verdict_table
+from pgdyno.report.plain.fleet_text import fleet_text
 from pgdyno.report.plain.peers_text import peers_text
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
@@ -108,6 +113,20 @@ def test_two_machines_on_a_terminal(snapshot: SnapshotAssertion) -> None:
     assert b is not None
     found = compare_machines(a, b, {"A": 0.35, "B": 0.28})
     assert _printed(machine_comparison_text(found), 110) == snapshot(extension_class=_Text)
+
+
+def test_report_of_a_fleet(snapshot: SnapshotAssertion) -> None:
+    assert render_fleet(combine(given(fleet()))) == snapshot(extension_class=_Html)
+
+
+def test_a_fleet_on_a_terminal(snapshot: SnapshotAssertion) -> None:
+    assert fleet_text(combine(given(fleet()))) == snapshot(extension_class=_Text)
+
+
+def test_a_fleet_as_a_document(snapshot: SnapshotAssertion) -> None:
+    exact = json.dumps(to_document(combine(given(fleet(2)))))
+    rounded = json.loads(exact, parse_float=lambda text: float(f"{float(text):.6g}"))
+    assert json.dumps(rounded, indent=2, ensure_ascii=False) == snapshot(extension_class=_Json)
 
 
 def _shown(of: Experiment) -> str:

@@ -23,7 +23,8 @@ from pgdyno.model.experiments.metric import Better, Metric
 from pgdyno.model.experiments.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
 from pgdyno.stats import nested, wording
 from pgdyno.stats.holm import adjusted_p_values
-from pgdyno.stats.inference import Inference, infer, infer_product
+from pgdyno.stats.inference import Inference, infer, infer_mean, infer_product
+from pgdyno.stats.nested import MeanEstimate
 from pgdyno.stats.power import detectable_effect
 from pgdyno.stats.robustness import robustness_checks
 from pgdyno.stats.sample import Sample
@@ -94,6 +95,44 @@ def decide_apart(  # noqa: PLR0913 — as above
             reason_ = _why_withheld(centred, alone, wording.drifted_apart)
             return replace(verdict, reason=f"{name}: {reason_}", is_withheld=True)
     return _decided(verdict, question)
+
+
+def decide_mean(  # noqa: PLR0913 — as above
+    estimated: MeanEstimate,
+    *,
+    workload: str,
+    metric: Metric,
+    variant: str,
+    baseline: str,
+    level: float,
+    equivalence_margin: float,
+    power: float,
+    blocks: int,
+    void_blocks: int = 0,
+) -> Verdict:
+    """Return the verdict on a mean of effects that were measured apart: of machines, of one's experiments.
+
+    The verdict's rounds are what the mean was taken over; ``blocks`` are those of all of them.
+    """
+    question = _Question(metric, level, equivalence_margin, power, is_anytime=False)
+    draft = Verdict(
+        workload=workload,
+        metric=metric.name,
+        variant=variant,
+        baseline=baseline,
+        decision=Decision.INCONCLUSIVE,
+        reason="",
+        effect=math.exp(float(estimated.mean)),
+        interval=None,
+        mde=None,
+        p_value=None,
+        p_adjusted=None,
+        rounds=estimated.rounds,
+        blocks=blocks,
+        void_blocks=void_blocks,
+    )
+    inference = infer_mean(estimated, level=level, margin=equivalence_margin)
+    return _decided(_with_interval(draft, inference, question), question)
 
 
 def adjust(verdicts: Sequence[Verdict]) -> list[Verdict]:

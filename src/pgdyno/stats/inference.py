@@ -92,6 +92,11 @@ def infer_product(samples: Sequence[Sample], *, level: float, margin: float) -> 
     return _inferred(estimated, p_drift, level=level, margin=margin, is_anytime=False)
 
 
+def infer_mean(estimated: MeanEstimate, *, level: float, margin: float) -> Inference:
+    """Return interval and tests of a mean over machines, which have no order in time and so no drift."""
+    return _inferred(estimated, np.ones_like(estimated.mean), level=level, margin=margin, is_anytime=False)
+
+
 def _inferred(
     estimated: MeanEstimate, p_drift: FloatArray, *, level: float, margin: float, is_anytime: bool
 ) -> Inference:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pgdyno.model import numbers
 from pgdyno.model.experiments.verdict import Equivalence, Interval
 
@@ -68,6 +70,25 @@ def drifted_apart(first: float, last: float, p_value: float) -> str:
         f"withheld: it drifted from {_side_by_side(first, last)} against its mean while "
         f"it was measured (p = {_p(p_value)}), so its average says little"
     )
+
+
+def too_few_machines(machines: int, wanted: int) -> str:
+    """Say that a verdict across machines would rest on luck."""
+    return (
+        f"withheld: {machines} machines are too few to rule out that they are alike by luck, "
+        f"at least {wanted} are needed"
+    )
+
+
+def one_machine() -> str:
+    """Say that nothing is known about other machines."""
+    return "withheld: all of it was measured on one machine, which says nothing about others"
+
+
+def not_on_all_machines(mean: str, against: Sequence[tuple[str, float]]) -> str:
+    """Say which machines, with their ratios, surely do not agree with the mean of all."""
+    machines = ", ".join(f"{numbers.change(ratio)} on {name}" for name, ratio in against)
+    return f"not everywhere: on the mean of the machines it is {mean}, but surely {machines}"
 
 
 def would_have_been_found(mde: float | None, power: float) -> str:

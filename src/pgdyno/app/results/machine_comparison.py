@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgdyno.app.results.bundle import portable_experiment, verify_bundle
-from pgdyno.app.results.bundle_import import verified_experiment
-from pgdyno.app.results.stored import load_stored
+from pgdyno.app.results.given_experiment import given_experiment
 from pgdyno.experiments.machines.machine_comparison import compare_machines
-from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.machines.machine_page import render_machines
 from pgdyno.store.files import write_whole
-
-_BUNDLE = ".zip"
 
 
 def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
@@ -24,17 +19,10 @@ def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineC
     Raises: UsageError if they are not the same experiment; StorageError for a bundle with which anything is
     wrong, and for an unknown id.
     """
-    return compare_machines(_experiment(a), _experiment(b), prices)
+    return compare_machines(given_experiment(a), given_experiment(b), prices)
 
 
 def write_machines(found: MachineComparison, destination: Path) -> Path:
     """Write the comparison as one HTML file. Raises: StorageError if it cannot be written."""
     write_whole(destination, render_machines(found).encode())
     return destination
-
-
-def _experiment(reference: str) -> Experiment:
-    path = Path(reference)
-    if path.suffix == _BUNDLE or path.is_file():
-        return verified_experiment(verify_bundle(path))
-    return portable_experiment(load_stored(reference))

@@ -110,6 +110,17 @@ def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Differ
         yield Difference(subject, None, None, Weight.DECIDES, "it is not recorded", _NO_SOURCE)
 
 
+def work_of(workload: str, experiment: Experiment) -> dict[str, str | None]:
+    """Return everything that defines the work of a workload, by its subject; None: not recorded."""
+    options = {
+        f"--{name}": _option(value)
+        for name, value in sorted(experiment.options.items())
+        if name not in _NO_OTHER_WORK
+    }
+    scripts = {"text of the scripts": None} if workload == USER_SCRIPTS else {}
+    return {**dict(_definition(workload, experiment)), **options, **scripts}
+
+
 def _definition(workload: str, experiment: Experiment) -> list[tuple[str, str | None]]:
     cell = experiment.cells.get(workload)
     clients = cell.clients if cell else experiment.design.clients

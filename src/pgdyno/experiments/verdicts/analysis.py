@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 
 from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects
 from pgdyno.model import numbers
-from pgdyno.model.experiments.experiment import Block, Design
+from pgdyno.model.experiments.experiment import Block, Design, Experiment
 from pgdyno.model.experiments.metric import METRICS, Metric
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide
+from pgdyno.stats.nested import MeanEstimate, estimate
+from pgdyno.stats.sample import Sample
 
 BACKGROUND_RATE_ASKED = 0.95  # the Insert Benchmark's service level
 _BACKGROUND_RATE = "background_rate_share"
@@ -95,6 +97,14 @@ def judge(
     ]
 
 
+def mean_effect(experiment: Experiment, workload: str, metric: str, variant: str) -> MeanEstimate:
+    """Return the mean log-ratio behind a verdict that has an interval, with its standard error."""
+    names = [one.name for one in experiment.variants]
+    by_seat = seat_effects(experiment.blocks, workload, metric, names, experiment.design)
+    arms = (variant, experiment.baseline)
+    return estimate(Sample.of(_ratios(experiment.blocks, workload, metric, arms, by_seat)))
+
+
 def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:
     """Return how an arm missed its background rate in passes that count; None if it kept it, or has none."""
     reached = [
@@ -111,6 +121,16 @@ def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedR
 def is_comparable(blocks: Sequence[Block], workload: str, variant: str, baseline: str) -> bool:
     """Whether both arms kept their background rate, where there is one."""
     return all(missed_rate(blocks, workload, name) is None for name in (variant, baseline))
+
+
+def _ratios(
+    blocks: Sequence[Block], workload: str, metric: str, arms: tuple[str, str], by_seat: SeatEffects | None
+) -> list[list[float]]:
+    """Return the log-ratios of a variant and its baseline by round, without the effects of seats."""
+    series = log_ratios(blocks, workload, metric, *arms)
+    if by_seat is not None and series:
+        series = by_seat.removed(series, *arms)
+    return [of_round for _, of_round in sorted(series.items())]
 
 
 def _verdict(
@@ -130,12 +150,8 @@ def _verdict(
         for name, how in missed.items()
         if how is not None
     ]
-    series = {} if reasons else log_ratios(blocks, workload, metric.name, variant, baseline)
-    if by_seat is not None and series:
-        series = by_seat.removed(series, variant, baseline)
-    ratios = sorted(series.items())
     verdict = decide(
-        [of_round for _, of_round in ratios],
+        [] if reasons else _ratios(blocks, workload, metric.name, arms, by_seat),
         workload=workload,
         metric=metric,
         variant=variant,

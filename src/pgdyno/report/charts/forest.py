@@ -19,7 +19,10 @@ _TICK_ROOM_PX = 46.0  # "+100 %" and air
 
 @dataclass(frozen=True)
 class ForestRow:
-    """One verdict. ``effect`` and ``bounds`` are its texts; ``noise`` is the A/A interval, as ratios."""
+    """One verdict. ``effect`` and ``bounds`` are its texts; ``noise`` is the A/A interval, as ratios.
+
+    Without a mark it is an interval alone: no estimate is in it.
+    """
 
     label: str
     decision: Decision
@@ -28,6 +31,7 @@ class ForestRow:
     bounds: str
     interval: Interval | None
     noise: tuple[float, float] | None = None
+    has_mark: bool = True
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,7 @@ def _interval(row: ForestRow, scale: RatioScale, middle: float) -> list[Markup]:
         line(low, middle, high, middle, f"interval {row.decision}"),
         _end(low, middle, row.decision, -1 if not scale.holds(row.interval.low) else 0),
         _end(high, middle, row.decision, 1 if not scale.holds(row.interval.high) else 0),
-        decision_mark(row.decision, scale.place(row.interval.point), middle),
+        *([decision_mark(row.decision, scale.place(row.interval.point), middle)] if row.has_mark else []),
     ]
 
 

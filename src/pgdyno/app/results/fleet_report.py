@@ -1,0 +1,46 @@
+"""One report from experiments of several machines, from bundles or from the store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.results.given_experiment import given_experiment
+from pgdyno.app.results.report import file_name
+from pgdyno.experiments.fleets.fleet import combine
+from pgdyno.experiments.fleets.fleet_members import Given
+from pgdyno.model.experiments.fleet import Fleet
+from pgdyno.report.page.fleet_page import render_fleet
+from pgdyno.store.files import write_whole
+
+_NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.+)")
+
+
+def combine_experiments(references: Sequence[str]) -> Fleet:
+    """Return a fleet; each reference is a bundle's file or a stored id, or NAME= and one of them.
+
+    Raises: UsageError if they cannot be combined; StorageError for a bundle with which anything is wrong, and
+    for an unknown id.
+    """
+    return combine([_given(reference) for reference in references])
+
+
+def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
+    """Write the report and return its path: next to the store, with the newest experiment's id in its name.
+
+    Raises: StorageError if it cannot be written.
+    """
+    newest = max(
+        (one for machine in fleet.machines for one in machine.experiments), key=lambda one: one.created
+    )
+    path = destination or workspace().experiments() / f"{file_name(f'fleet-{newest.experiment}')}.html"
+    write_whole(path, render_fleet(fleet).encode())
+    return path
+
+
+def _given(reference: str) -> Given:
+    named = None if Path(reference).is_file() else _NAMED.fullmatch(reference)
+    name, source = (named[1], named[2]) if named else (None, reference)
+    return Given(source, name, given_experiment(source))

@@ -1,0 +1,185 @@
+"""Experiments of several machines as one report: their common comparisons, and the other ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pgdyno.experiments.fleets.fleet_effects import OwnVerdict, decided, fleet_comparison
+from pgdyno.experiments.fleets.fleet_members import Given, Member, identity_notes, machines_of, members_of
+from pgdyno.experiments.fleets.shared_comparisons import (
+    Compared,
+    NotCombined,
+    SharedComparison,
+    comparisons_of,
+    shared_comparisons,
+)
+from pgdyno.experiments.verdicts.analysis import judge, verdict_metrics
+from pgdyno.experiments.verdicts.durability import withhold
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.fleet import Fleet, FleetComparison
+from pgdyno.model.experiments.verdict import Verdict
+
+_SIMULATED = "SIMULATED: "
+_SAME_EVERYWHERE = "measure the same on all machines: the same command with the same options"
+
+
+def combine(given: Sequence[Given]) -> Fleet:
+    """Return everything that several experiments say about comparisons that they share.
+
+    Raises: UsageError if they are fewer than two, two are the same one, one has no results, or they share no
+    comparison.
+    """
+    for one in given:
+        _require_results(one.source, one.experiment)
+    _require_several(given)
+    members = members_of(given)
+    shared = shared_comparisons(members)
+    comparisons, without_verdict = _comparisons(shared)
+    left_out = [*_sentences([*(why for one in shared for why in one.left_out), *without_verdict])]
+    if not comparisons:
+        raise UsageError(
+            "the experiments have no comparison in common",
+            detail="\n".join((*_what_each_has(members), *left_out)),
+            hint=_SAME_EVERYWHERE,
+        )
+    return Fleet(
+        machines=machines_of(members),
+        comparisons=decided(comparisons),
+        margin=min(one.experiment.design.equivalence_margin for one in members),
+        warnings=(
+            *(warning for one in members for warning in _warnings(one)),
+            *_unknown(shared),
+            *identity_notes(members, is_named=given[0].name is not None),
+        ),
+        left_out=(*left_out, *_alone(members, shared)),
+    )
+
+
+def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparison], list[NotCombined]]:
+    """Return every metric that at least two experiments have a verdict on, and which have none and why."""
+    found: list[FleetComparison] = []
+    missing: list[NotCombined] = []
+    known: dict[tuple[str, str], Mapping[tuple[str, str], Verdict]] = {}
+    for one in shared:
+        workload = one.compared.workload
+        for member in one.members:
+            if (member.source, workload) not in known:
+                known[member.source, workload] = _own_verdicts(member.experiment, workload)
+        for metric in verdict_metrics():
+            key = (one.compared.variant, metric.name)
+            verdicts = [(member, known[member.source, workload].get(key)) for member in one.members]
+            measured = [OwnVerdict(member, its) for member, its in verdicts if its and _is_usable(its)]
+            missing += [
+                NotCombined(one.compared, member, f"{metric.title} {its.reason}")
+                for member, its in verdicts
+                if its and not _is_usable(its)
+            ]
+            if len(measured) > 1:
+                found.append(fleet_comparison(measured, metric))
+    return found, missing
+
+
+def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
+    """Yield each reason once, with all workloads that it concerns."""
+    found: dict[tuple[str, str], list[Compared]] = {}
+    for one in left_out:
+        found.setdefault((one.member.label, one.reason), []).append(one.compared)
+    for (label, reason), comparisons in found.items():
+        yield f"{label}, {_in_words(comparisons)}: {reason}"
+
+
+def _is_usable(verdict: Verdict) -> bool:
+    return verdict.interval is not None and not verdict.is_withheld
+
+
+def _own_verdicts(experiment: Experiment, workload: str) -> dict[tuple[str, str], Verdict]:
+    """Return the verdicts on a workload by variant and metric, each as if it were the only one."""
+    judged = judge(
+        experiment.blocks,
+        workloads=[workload],
+        variants=[one.name for one in experiment.variants],
+        baseline=experiment.baseline,
+        design=experiment.design,
+    )
+    return {(one.variant, one.metric): one for one in withhold(judged, experiment)}
+
+
+def _require_results(source: str, experiment: Experiment) -> None:
+    if experiment.parts:
+        raise UsageError(
+            f"{source} is put together from several experiments, and has no rounds",
+            hint=f"give one of them: {', '.join(part.experiment for part in experiment.parts)}",
+        )
+    if experiment.emulated_machine:
+        raise UsageError(
+            f"{source} ran emulated, so that its speed is that of no machine",
+            detail=f"its server was built for {experiment.emulated_machine}",
+            hint="leave it out",
+        )
+    if not experiment.verdicts:
+        raise UsageError(
+            f"{source} compares nothing: it has no verdict",
+            detail=f"{experiment.id}: {experiment.question}",
+            hint="leave it out; comparisons are made by pgdyno compare, run and accelerate",
+        )
+
+
+def _require_several(given: Sequence[Given]) -> None:
+    for position, one in enumerate(given):
+        for other in given[:position]:
+            a, b = other.experiment, one.experiment
+            if a.id == b.id or a.blocks == b.blocks:
+                raise UsageError(
+                    f"{other.source} and {one.source} are the same experiment",
+                    detail=f"{a.id} and {b.id} have the same id or the same blocks",
+                    hint="give each experiment once",
+                )
+    if len(given) < 2:
+        raise UsageError(
+            "one experiment says nothing about other machines",
+            detail="; ".join(f"given is {one.source}" for one in given),
+            hint=f"give those of at least two machines; {_SAME_EVERYWHERE}",
+        )
+
+
+def _what_each_has(members: Sequence[Member]) -> Iterator[str]:
+    for one in members:
+        yield f"{one.label}: {_in_words(comparisons_of(one.experiment))}"
+
+
+def _alone(members: Sequence[Member], shared: Sequence[SharedComparison]) -> Iterator[str]:
+    """Yield the comparisons that only one experiment has."""
+    common = {one.compared for one in shared}
+    for one in members:
+        own = [compared for compared in comparisons_of(one.experiment) if compared not in common]
+        if own:
+            yield f"only {one.label} has {_in_words(own)}"
+
+
+def _in_words(comparisons: Sequence[Compared]) -> str:
+    """Return comparisons by variant: ``a against b on x, y; c against b on x``."""
+    workloads: dict[tuple[str, str], list[str]] = {}
+    for one in comparisons:
+        workloads.setdefault((one.variant, one.baseline), []).append(one.workload)
+    return "; ".join(
+        f"{variant} against {baseline} on {', '.join(names)}"
+        for (variant, baseline), names in workloads.items()
+    )
+
+
+def _warnings(member: Member) -> Iterator[str]:
+    experiment = member.experiment
+    yield from (f"{member.label} is {note}" for note in experiment.notes if note.startswith(_SIMULATED))
+    for variant in experiment.variants:
+        if not variant.is_durable:
+            yield f"NOT DURABLE: {variant.name} on {member.label}: {', '.join(variant.unsafe_settings)}"
+    if not experiment.is_complete:
+        yield f"{member.label} was interrupted: it did not run to its planned end"
+
+
+def _unknown(shared: Sequence[SharedComparison]) -> Iterator[str]:
+    """Yield the subjects that are not recorded everywhere, so that they may differ."""
+    subjects = dict.fromkeys(subject for one in shared if len(one.members) > 1 for subject in one.unknown)
+    if subjects:
+        yield f"not recorded everywhere, and perhaps not alike: {', '.join(subjects)}"

@@ -1,0 +1,183 @@
+"""Effects of one comparison on several machines, and the verdict across them. Pure.
+
+A machine is a block of its own: effects are taken within it and combined by a random-effects model (see
+``stats.fleet``). A variant is better only if it is so on the mean of the machines, and on none of them worse
+for sure: by its verdict there, corrected for the number of machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pgdyno.experiments.fleets.fleet_members import Member
+from pgdyno.experiments.verdicts.analysis import mean_effect
+from pgdyno.model.experiments.fleet import FleetComparison, MachineEffect, MachineSpread, Occasion
+from pgdyno.model.experiments.metric import Metric
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.stats import wording
+from pgdyno.stats.decision import adjust, decide_mean
+from pgdyno.stats.fleet import (
+    EffectsApart,
+    across,
+    between_interval,
+    between_variance,
+    predicted_reach,
+    repeated,
+)
+from pgdyno.stats.nested import MeanEstimate
+
+MINIMUM_MACHINES_FOR_VERDICT = 5
+"""As of rounds (decision 4): machines come in kinds, and fewer are all of one kind too often."""
+
+
+@dataclass(frozen=True)
+class OwnVerdict:
+    """One experiment's verdict on a comparison, as if it were the only one; it has an interval."""
+
+    member: Member
+    verdict: Verdict
+
+    @property
+    def effect(self) -> MeanEstimate:
+        """The mean log-ratio behind the verdict."""
+        of = self.verdict
+        return mean_effect(self.member.experiment, of.workload, of.metric, of.variant)
+
+
+def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetComparison:
+    """Return a comparison on the machines of its experiments, its verdict not yet ``decided``."""
+    by_machine: dict[str, list[OwnVerdict]] = {}
+    for one in measured:
+        by_machine.setdefault(one.member.machine, []).append(one)
+    effects = EffectsApart.of([_effect(ones) for ones in by_machine.values()])
+    alone = adjust([_verdict(ones, metric) for ones in by_machine.values()])
+    level = _level(measured)
+    first = measured[0]
+    return FleetComparison(
+        workload=first.verdict.workload,
+        variant=first.verdict.variant,
+        baseline=first.verdict.baseline,
+        metric=metric.name,
+        machines=tuple(
+            MachineEffect(machine, verdict, _occasions(ones))
+            for (machine, ones), verdict in zip(by_machine.items(), alone, strict=True)
+        ),
+        verdict=_of_mean(across(effects), measured, metric)
+        if effects.count > 1
+        else _of_one_machine(alone[0]),
+        between=_between(effects, level) if effects.count > 1 else None,
+        prediction=_prediction(effects, level) if effects.count > 1 else None,
+        operation=first.member.experiment.operation(first.verdict.workload),
+    )
+
+
+def decided(comparisons: Sequence[FleetComparison]) -> tuple[FleetComparison, ...]:
+    """Return the comparisons with verdicts: corrected by Holm for their number, and by single machines."""
+    verdicts = adjust([one.verdict for one in comparisons])
+    pairs = zip(comparisons, verdicts, strict=True)
+    return tuple(replace(one, verdict=_decision(verdict, one.machines)) for one, verdict in pairs)
+
+
+def _effect(ones: Sequence[OwnVerdict]) -> MeanEstimate:
+    return ones[0].effect if len(ones) == 1 else repeated(EffectsApart.of([one.effect for one in ones]))
+
+
+def _verdict(ones: Sequence[OwnVerdict], metric: Metric) -> Verdict:
+    """Return the verdict on one machine, as if it were the only one."""
+    return ones[0].verdict if len(ones) == 1 else _of_mean(_effect(ones), ones, metric)
+
+
+def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Metric) -> Verdict:
+    verdict = measured[0].verdict
+    designs = [one.member.experiment.design for one in measured]
+    return decide_mean(
+        estimated,
+        workload=verdict.workload,
+        metric=metric,
+        variant=verdict.variant,
+        baseline=verdict.baseline,
+        level=_level(measured),
+        equivalence_margin=min(design.equivalence_margin for design in designs),
+        power=designs[0].power,
+        blocks=sum(one.verdict.blocks for one in measured),
+        void_blocks=sum(one.verdict.void_blocks for one in measured),
+    )
+
+
+def _of_one_machine(verdict: Verdict) -> Verdict:
+    """Return the effect without any statement about other machines."""
+    return replace(
+        verdict,
+        decision=Decision.INCONCLUSIVE,
+        reason=wording.one_machine(),
+        interval=None,
+        mde=None,
+        p_value=None,
+        p_adjusted=None,
+        rounds=1,
+        components=None,
+        equivalence=None,
+        checks={},
+        is_withheld=True,
+    )
+
+
+def _level(measured: Sequence[OwnVerdict]) -> float:
+    return max(one.member.experiment.design.level for one in measured)
+
+
+def _between(effects: EffectsApart, level: float) -> MachineSpread:
+    low, high = between_interval(effects, level)
+    low_sd, sd, high_sd = (math.sqrt(float(one)) for one in (low, between_variance(effects), high))
+    return MachineSpread(low_sd, sd, high_sd, level)
+
+
+def _prediction(effects: EffectsApart, level: float) -> Interval:
+    mean, reach = float(effects.means.mean()), float(predicted_reach(effects, level))
+    with np.errstate(over="ignore"):  # two machines far apart promise nothing
+        low, point, high = np.exp([mean - reach, mean, mean + reach])
+    return Interval(float(low), float(point), float(high), level)
+
+
+def _occasions(ones: Sequence[OwnVerdict]) -> tuple[Occasion, ...]:
+    """Return the effect in each of several experiments; nothing where there is one."""
+    return tuple(
+        Occasion(one.member.experiment.id, one.member.experiment.created, one.verdict.interval)
+        for one in ones
+        if len(ones) > 1 and one.verdict.interval is not None
+    )
+
+
+def _decision(verdict: Verdict, machines: Sequence[MachineEffect]) -> Verdict:
+    """Return the verdict across machines as far as their number and their own verdicts allow it."""
+    if verdict.interval is None:
+        return verdict
+    inconclusive = replace(verdict, decision=Decision.INCONCLUSIVE)
+    if len(machines) < MINIMUM_MACHINES_FOR_VERDICT:
+        reason = wording.too_few_machines(len(machines), MINIMUM_MACHINES_FOR_VERDICT)
+        return replace(inconclusive, reason=reason, is_withheld=True)
+    against = [one for one in machines if _speaks_against(verdict, one.verdict)]
+    if against:
+        named = [(one.machine, one.verdict.effect or 1.0) for one in against]
+        return replace(inconclusive, reason=wording.not_on_all_machines(verdict.reason, named))
+    return verdict
+
+
+def _speaks_against(verdict: Verdict, alone: Verdict) -> bool:
+    """Whether a machine is worse for sure where the mean is better, or differs for sure where it does not."""
+    if verdict.decision is Decision.BETTER:
+        return alone.decision is Decision.WORSE
+    is_decided = alone.decision in {Decision.BETTER, Decision.WORSE}
+    return verdict.decision is Decision.EQUIVALENT and is_decided and _is_beyond_margin(verdict, alone)
+
+
+def _is_beyond_margin(verdict: Verdict, alone: Verdict) -> bool:
+    """Whether all of a machine's interval lies outside of the margin within which nothing matters."""
+    if verdict.equivalence is None or alone.interval is None:
+        return False
+    margin = verdict.equivalence.margin
+    return alone.interval.low > 1 + margin or alone.interval.high < 1 / (1 + margin)

@@ -1,0 +1,169 @@
+"""Which experiments of a fleet ran on which machine. Pure.
+
+A bundle names no machine: names of hosts are left out of it. So a machine is told by its hardware, and those
+that are alike in everything that is recorded count as one: two experiments on one machine say little about
+others, and to take them for two would make every interval too short. Where several machines are alike, the
+user names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from pgdyno.experiments.machines.machine_facts import MACHINE
+from pgdyno.experiments.machines.recorded_facts import of_host, of_server
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.fleet import FleetExperiment, FleetMachine
+
+_CHANGES_ON_A_MACHINE = ("SMT", "CPUs for the server", "NUMA nodes", "frequency")
+"""Facts that differ between two experiments on one machine: it was set up otherwise, or read otherwise."""
+
+_HARDWARE = {subject: tell for subject, tell in MACHINE if subject not in _CHANGES_ON_A_MACHINE}
+_TOLD = {
+    **_HARDWARE,
+    "kernel": of_host("kernel.release"),
+    "PostgreSQL": of_server("version"),
+}
+_NAMES = "name all of them or none: NAME=FILE, for example db1=a.zip db2=b.zip"
+
+
+@dataclass(frozen=True)
+class Given:
+    """An experiment as the user gave it: a file or an id, and the machine's name or None."""
+
+    source: str
+    name: str | None
+    experiment: Experiment
+
+
+@dataclass(frozen=True)
+class Member:
+    """An experiment of a fleet, with the name of its machine."""
+
+    source: str
+    machine: str
+    experiment: Experiment
+
+    @property
+    def label(self) -> str:
+        """The machine and the experiment's source."""
+        return f"{self.machine} ({self.source})"
+
+
+def members_of(given: Sequence[Given]) -> tuple[Member, ...]:
+    """Return the experiments with their machines: as the user names them, else letters by their hardware.
+
+    Raises: UsageError if only some are named, or machines of one name have different hardware.
+    """
+    named = [one for one in given if one.name is not None]
+    if named and len(named) < len(given):
+        unnamed = next(one.source for one in given if one.name is None)
+        raise UsageError(
+            f'"{named[0].name}" is a machine\'s name, and {unnamed} has none',
+            detail="whether they are the same machine cannot be told then",
+            hint=_NAMES,
+        )
+    return _by_name(given) if named else _by_hardware(given)
+
+
+def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
+    """Return the machines in the order in which they were given."""
+    found: dict[str, list[Member]] = {}
+    for one in members:
+        found.setdefault(one.machine, []).append(one)
+    return tuple(
+        FleetMachine(
+            name,
+            _facts([one.experiment for one in ones]),
+            tuple(
+                FleetExperiment(
+                    one.source, one.experiment.id, one.experiment.created, one.experiment.question
+                )
+                for one in ones
+            ),
+        )
+        for name, ones in found.items()
+    )
+
+
+def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
+    """Return in sentences the assumptions behind the number of machines."""
+    by_machine: dict[str, list[Experiment]] = {}
+    for one in members:
+        by_machine.setdefault(one.machine, []).append(one.experiment)
+    if not is_named:
+        return [
+            f"{name}: {len(ones)} experiments on hardware that is alike in all that is recorded count as one "
+            f"machine; if there are several, {_NAMES}"
+            for name, ones in by_machine.items()
+            if len(ones) > 1
+        ]
+    names = [*by_machine]
+    return [
+        f"{other} and {name} are alike in all that is recorded of their hardware: they are two machines by "
+        "their names"
+        for position, name in enumerate(names)
+        for other in names[:position]
+        if not _difference(by_machine[other][0], by_machine[name][0])
+    ]
+
+
+def _by_name(given: Sequence[Given]) -> tuple[Member, ...]:
+    first: dict[str, Given] = {}
+    for one in given:
+        other = first.setdefault(str(one.name), one)
+        if different := _difference(other.experiment, one.experiment):
+            raise UsageError(
+                f'{other.source} and {one.source} are both of "{one.name}", and not of one machine',
+                detail="; ".join(different),
+                hint="give each machine a name of its own",
+            )
+    return tuple(Member(one.source, str(one.name), one.experiment) for one in given)
+
+
+def _by_hardware(given: Sequence[Given]) -> tuple[Member, ...]:
+    machines: list[list[Experiment]] = []
+    found = []
+    for one in given:
+        place = next(
+            (
+                position
+                for position, others in enumerate(machines)
+                if not any(_difference(other, one.experiment) for other in others)
+            ),
+            len(machines),
+        )
+        if place == len(machines):
+            machines.append([])
+        machines[place].append(one.experiment)
+        found.append(Member(one.source, _letter(place), one.experiment))
+    return tuple(found)
+
+
+def _letter(position: int) -> str:
+    """Return A, B and so on; after Z come A2, B2."""
+    turn, place = divmod(position, len(ascii_uppercase))
+    return ascii_uppercase[place] + (str(turn + 1) if turn else "")
+
+
+def _difference(a: Experiment, b: Experiment) -> list[str]:
+    """Return which hardware is known to differ."""
+    told = [(subject, tell(a), tell(b)) for subject, tell in _HARDWARE.items()]
+    return [
+        f"{subject}: {of_a} and {of_b}"
+        for subject, of_a, of_b in told
+        if of_a is not None and of_b is not None and of_a != of_b
+    ]
+
+
+def _facts(experiments: Sequence[Experiment]) -> Mapping[str, str]:
+    """Return the known facts; where a machine's experiments differ, all values."""
+    facts = {}
+    for subject, tell in _TOLD.items():
+        values = dict.fromkeys(value for one in experiments if (value := tell(one)) is not None)
+        if values:
+            facts[subject] = " / ".join(values)
+    return facts

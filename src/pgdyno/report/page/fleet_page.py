@@ -1,0 +1,99 @@
+"""Comparisons on several machines as one HTML file. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from markupsafe import Markup
+
+from pgdyno.model import numbers
+from pgdyno.model.experiments.fleet import Fleet, FleetComparison
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
+from pgdyno.report.charts.svg import Caption
+from pgdyno.report.elements.html import render
+from pgdyno.report.elements.tables import Figure, Table, columns, figure
+from pgdyno.report.text.fleet_words import (
+    FleetRow,
+    answer,
+    experiment_table,
+    forest_rows,
+    grouped,
+    headline,
+    leading,
+    machine_table,
+    method_notes,
+    others_table,
+    remarks,
+    title,
+)
+from pgdyno.report.text.words import SIGNS, direction_hint, metric_of
+
+_PAGE = "fleet.html.j2"
+_PREDICTED = "prediction"
+
+
+@dataclass(frozen=True)
+class _Section:
+    """One workload and variant: the forest plot, remarks, other metrics."""
+
+    title: str
+    forest: Figure
+    remarks: tuple[str, ...]
+    others: Table | None
+
+
+def render_fleet(fleet: Fleet) -> str:
+    """Return the whole page."""
+    sections = [
+        _Section(
+            title(first), _figure(first, fleet.margin, number), (*remarks(first, fleet),), others_table(ones)
+        )
+        for number, (first, ones) in enumerate(zip(leading(fleet), grouped(fleet), strict=True))
+    ]
+    return render(
+        _PAGE,
+        fleet=fleet,
+        headline=headline(fleet),
+        answer=answer(fleet),
+        machines=machine_table(fleet.machines),
+        experiments=experiment_table(fleet.machines),
+        sections=sections,
+        notes=method_notes(fleet),
+        signs=SIGNS,
+        margin=numbers.share(fleet.margin),
+    )
+
+
+def _figure(one: FleetComparison, margin: float, number: int) -> Figure:
+    rows = [*forest_rows(one)]
+    metric = metric_of(one.metric, one.operation)
+    caption = Caption(
+        f"fleet-{number}",
+        title(one),
+        "; ".join(" ".join(filter(None, (row.label, row.effect, row.bounds, row.verdict))) for row in rows),
+    )
+    group = ForestGroup(metric.title, direction_hint(metric), tuple(map(_row, rows)))
+    table = Table(
+        title(one),
+        columns("", "effect", "interval", "verdict", numbers_from=1),
+        tuple((row.label, row.effect, row.bounds, row.verdict) for row in rows),
+    )
+    return figure(partial(_forest, caption, group, margin), table, title=title(one))
+
+
+def _forest(caption: Caption, group: ForestGroup, margin: float, width: float) -> Markup:
+    return forest_plot(caption, [group], margin=margin, width=width)
+
+
+def _row(row: FleetRow) -> ForestRow:
+    return ForestRow(
+        label=row.label,
+        decision=row.decision or Decision.INCONCLUSIVE,
+        decision_text=row.verdict or ("" if row.is_part else _PREDICTED),
+        effect=row.effect,
+        bounds=row.bounds,
+        interval=row.interval,
+        has_mark=row.decision is not None or row.is_part,
+    )

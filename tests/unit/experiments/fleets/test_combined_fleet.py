@@ -1,0 +1,256 @@
+"""Several machines with known true effects, combined."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from tests.golden.synthetic import READ_ONLY, READ_WRITE
+from tests.golden.synthetic_fleet import ON_READ_ONLY, fleet, given, on_machine
+
+from pgdyno.experiments.fleets.fleet import combine
+from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment, Part
+from pgdyno.model.experiments.fleet import Fleet, FleetComparison
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
+
+TPS = "throughput_tps"
+
+
+def comparison(found: Fleet, workload: str = READ_ONLY, metric: str = THROUGHPUT) -> FleetComparison:
+    (one,) = [one for one in found.comparisons if (one.workload, one.metric) == (workload, metric)]
+    return one
+
+
+def refused(*experiments: Experiment, names: list[str] | None = None) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        combine(given(experiments, names))
+    return caught.value
+
+
+def test_a_variant_that_is_better_on_all_machines_wins() -> None:
+    one = comparison(combine(given(fleet())))
+    assert one.verdict.decision is Decision.BETTER
+    assert [effect.verdict.decision for effect in one.machines] == [Decision.BETTER] * 5
+    mean = math.exp(math.fsum(map(math.log, ON_READ_ONLY)) / 5)
+    assert one.verdict.effect == pytest.approx(mean, rel=0.01)
+    assert one.verdict.interval is not None
+    assert one.verdict.interval.low < mean < one.verdict.interval.high
+    assert (one.verdict.rounds, one.verdict.blocks, one.verdict.void_blocks) == (5, 55, 5)
+
+
+def test_the_spread_of_machines_is_told_without_the_noise_of_measuring() -> None:
+    """The standard deviation of the logarithms of the five effects is 0.0255."""
+    one = comparison(combine(given(fleet())))
+    assert one.between is not None
+    assert one.between.low < 0.0255 < one.between.high
+    assert one.between.sd == pytest.approx(0.0255, abs=0.005)
+    assert one.prediction is not None
+    assert one.verdict.interval is not None
+    assert one.prediction.low < one.verdict.interval.low
+    assert one.prediction.high > one.verdict.interval.high
+    # t(4) √(1 + 1/5) S against t(4) S/√5: √6 times as far.
+    width = math.log(one.prediction.high / one.prediction.low)
+    assert width == pytest.approx(
+        math.sqrt(6) * math.log(one.verdict.interval.high / one.verdict.interval.low)
+    )
+
+
+def test_each_metric_is_combined_by_its_own_direction() -> None:
+    one = comparison(combine(given(fleet())), metric=SERVER_CPU)
+    assert one.verdict.decision is Decision.BETTER
+    assert one.verdict.effect == pytest.approx(1 / 1.196, rel=0.01)
+
+
+def test_machines_that_disagree_are_not_decided() -> None:
+    one = comparison(combine(given(fleet())), READ_WRITE)
+    assert one.verdict.decision is Decision.INCONCLUSIVE
+    assert one.verdict.reason.startswith("cannot tell: the interval ")
+
+
+def test_no_winner_where_one_machine_is_surely_worse() -> None:
+    """Eleven machines gain about 10 %, one loses 3 %: the mean gains, and yet it does not win."""
+    effects = [1.08, 1.09, 1.10, 1.11, 1.12, 1.10, 1.09, 1.11, 1.10, 1.10, 1.10, 0.97]
+    machines = [
+        on_machine(number, effect, 1.0, created="2026-11-21T09:30:12Z")
+        for number, effect in enumerate(effects)
+    ]
+    verdict = comparison(combine(given(machines))).verdict
+    assert verdict.p_value is not None
+    assert verdict.p_value < 0.001
+    assert verdict.decision is Decision.INCONCLUSIVE
+    assert verdict.reason.startswith("not everywhere: on the mean of the machines it is 8.")
+    assert verdict.reason.endswith("% on L")
+    assert ", but surely \N{MINUS SIGN}" in verdict.reason
+
+
+def test_no_equivalence_where_machines_surely_differ_in_both_directions() -> None:
+    """Half of 40 machines gain 4 %, half lose as much: on the mean nothing changes, and it matters."""
+    machines = [
+        on_machine(number, 1.04 if number % 2 else 1 / 1.04, 1.0, created="2026-11-21T09:30:12Z")
+        for number in range(40)
+    ]
+    verdict = comparison(combine(given(machines))).verdict
+    assert verdict.equivalence is not None
+    assert verdict.equivalence.p_value < 0.05
+    assert verdict.decision is Decision.INCONCLUSIVE
+    assert "within ±2\N{NO-BREAK SPACE}%" in verdict.reason
+
+
+@pytest.mark.parametrize("machines", [2, 3, 4])
+def test_few_machines_get_an_interval_and_no_verdict(machines: int) -> None:
+    verdict = comparison(combine(given(fleet(machines)))).verdict
+    assert verdict.interval is not None
+    assert verdict.is_withheld
+    assert verdict.decision is Decision.INCONCLUSIVE
+    assert verdict.reason == (
+        f"withheld: {machines} machines are too few to rule out that they are alike by luck, at least 5 are "
+        "needed"
+    )
+
+
+def test_experiments_of_one_machine_are_its_occasions_and_no_fleet() -> None:
+    morning = on_machine(1, 1.19, 1.0)
+    evening = on_machine(2, 1.21, 1.0, host=morning.host)
+    found = combine(given([morning, evening]))
+    assert [one.name for one in found.machines] == ["A"]
+    one = comparison(found)
+    assert [occasion.experiment for occasion in one.machines[0].occasions] == ["on-1", "on-2"]
+    assert one.machines[0].verdict.decision is Decision.BETTER
+    assert one.machines[0].verdict.effect == pytest.approx(math.sqrt(1.19 * 1.21), rel=0.01)
+    assert (one.between, one.prediction, one.verdict.interval, one.verdict.p_value) == (None,) * 4
+    assert one.verdict.reason == (
+        "withheld: all of it was measured on one machine, which says nothing about others"
+    )
+
+
+def test_a_machine_of_several_experiments_counts_once() -> None:
+    first, *others = fleet()
+    again = on_machine(9, 1.0, 1.0, host=first.host)
+    one = comparison(combine(given([first, again, *others])))
+    assert [effect.machine for effect in one.machines] == ["A", "B", "C", "D", "E"]
+    assert one.machines[0].verdict.effect == pytest.approx(math.sqrt(1.19), rel=0.01)
+    assert one.verdict.rounds == 5
+
+
+def test_an_experiment_without_a_verdict_of_its_own_is_left_out_with_the_reason() -> None:
+    short = fleet()[-1]
+    short = replace(short, blocks=tuple(block for block in short.blocks if block.round < 4))
+    found = combine(given([*fleet()[:4], short]))
+    assert len(comparison(found).machines) == 4
+    assert (
+        "E (on-5.zip), plan against default on sysbench-read-only, sysbench-read-write: throughput withheld: "
+        "4 rounds of started servers are too few to rule out luck, at least 5 are needed"
+    ) in found.left_out
+
+
+def test_comparisons_of_one_experiment_alone_are_named() -> None:
+    first, second = fleet(2)
+    only_reading = replace(
+        second, workloads=(READ_ONLY,), verdicts=tuple(v for v in second.verdicts if v.workload == READ_ONLY)
+    )
+    found = combine(given([first, only_reading]))
+    assert {one.workload for one in found.comparisons} == {READ_ONLY}
+    assert found.left_out == ("only A (on-1.zip) has plan against default on sysbench-read-write",)
+
+
+def test_what_was_interrupted_simulated_or_not_durable_is_told_first() -> None:
+    first, second = fleet(2)
+    odd = replace(
+        second,
+        is_complete=False,
+        notes=("SIMULATED: made up",),
+        variants=(second.variants[0], replace(second.variants[1], settings={"fsync": "off"})),
+    )
+    both = replace(first, variants=odd.variants)
+    assert combine(given([both, odd])).warnings == (
+        "NOT DURABLE: plan on A (on-1.zip): fsync=off",
+        "B (on-2.zip) is SIMULATED: made up",
+        "NOT DURABLE: plan on B (on-2.zip): fsync=off",
+        "B (on-2.zip) was interrupted: it did not run to its planned end",
+    )
+
+
+def test_one_experiment_is_refused() -> None:
+    error = refused(on_machine(1, 1.19, 1.0))
+    assert error.message == "one experiment says nothing about other machines"
+    assert error.detail == "given is on-1.zip"
+    assert error.hint == (
+        "give those of at least two machines; measure the same on all machines: the same command with the "
+        "same options"
+    )
+
+
+def test_the_same_experiment_twice_is_refused() -> None:
+    one = on_machine(1, 1.19, 1.0)
+    error = refused(one, one)
+    assert error.message == "on-1.zip and on-1.zip are the same experiment"
+    assert error.hint == "give each experiment once"
+
+
+def test_a_copy_under_another_id_and_on_another_machine_is_refused() -> None:
+    first = on_machine(1, 1.19, 1.0)
+    error = refused(first, replace(first, id="copy", host=on_machine(2, 1.0, 1.0).host))
+    assert error.message == "on-1.zip and copy.zip are the same experiment"
+    assert error.detail == "on-1 and copy have the same id or the same blocks"
+
+
+def test_what_has_no_rounds_or_no_speed_or_no_verdict_is_refused() -> None:
+    first, second = fleet(2)
+    part = Part("inner", DesignKind.DUET, 5, ("default", "plan"), ())
+    assert refused(first, replace(second, parts=(part,))).message == (
+        "on-2.zip is put together from several experiments, and has no rounds"
+    )
+    assert refused(first, replace(second, emulated_machine="aarch64")).message == (
+        "on-2.zip ran emulated, so that its speed is that of no machine"
+    )
+    assert refused(first, replace(second, verdicts=())).message == (
+        "on-2.zip compares nothing: it has no verdict"
+    )
+
+
+def test_nothing_in_common_says_what_each_has() -> None:
+    first, second = fleet(2)
+    renamed = replace(
+        second,
+        variants=(second.variants[0], replace(second.variants[1], name="tuned")),
+        verdicts=tuple(replace(verdict, variant="tuned") for verdict in second.verdicts),
+        blocks=tuple(map(_renamed, second.blocks)),
+    )
+    error = refused(first, renamed)
+    assert error.message == "the experiments have no comparison in common"
+    assert error.detail == (
+        "A (on-1.zip): plan against default on sysbench-read-only, sysbench-read-write\n"
+        "B (on-2.zip): tuned against default on sysbench-read-only, sysbench-read-write"
+    )
+    assert error.hint == "measure the same on all machines: the same command with the same options"
+
+
+def _renamed(block: Block) -> Block:
+    arms = tuple(
+        replace(arm, variant="tuned" if arm.variant == "plan" else arm.variant) for arm in block.arms
+    )
+    return replace(block, arms=arms)
+
+
+def test_another_amount_of_work_is_not_in_common() -> None:
+    first, second = fleet(2)
+    error = refused(first, replace(second, scales={READ_ONLY: 400, READ_WRITE: 400}))
+    assert error.detail is not None
+    assert error.detail.endswith(
+        "B (on-2.zip), plan against default on sysbench-read-only, sysbench-read-write: scale of the data "
+        "set is 400, 4 on A (on-1.zip)"
+    )
+
+
+def test_what_is_counted_has_to_be_the_same() -> None:
+    first, second = fleet(2)
+    found = combine(given([first, replace(second, operations={READ_WRITE: "rows"})]))
+    assert {one.workload for one in found.comparisons} == {READ_ONLY}
+    (why,) = found.left_out
+    assert why == (
+        "B (on-2.zip), plan against default on sysbench-read-write: what is counted is rows, transactions "
+        "on A (on-1.zip)"
+    )

@@ -1,0 +1,85 @@
+"""Which experiments have a comparison alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.golden.synthetic import READ_ONLY
+from tests.golden.synthetic_fleet import fleet, given
+
+from pgdyno.experiments.fleets.fleet_members import members_of
+from pgdyno.experiments.fleets.shared_comparisons import SharedComparison, shared_comparisons
+from pgdyno.model.experiments.experiment import DesignKind, Experiment, Phase
+
+
+def on_reading(*experiments: Experiment) -> SharedComparison:
+    found = shared_comparisons(members_of(given(experiments)))
+    return next(one for one in found if one.compared.workload == READ_ONLY)
+
+
+def with_plan(experiment: Experiment, **changes: Any) -> Experiment:
+    default, plan = experiment.variants
+    return replace(experiment, variants=(default, replace(plan, **changes)))
+
+
+def test_the_same_is_shared_by_all() -> None:
+    shared = on_reading(*fleet(3))
+    assert str(shared.compared) == "plan against default on sysbench-read-only"
+    assert [one.machine for one in shared.members] == ["A", "B", "C"]
+    assert (shared.left_out, shared.unknown) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"scales": {READ_ONLY: 8}}, "scale of the data set is 8, 4 on A (on-1.zip)"),
+        ({"options": {"preset": "big"}}, "--preset is big, not given on A (on-1.zip)"),
+        (
+            {"server": {"version_num": 170002}},
+            "PostgreSQL's major version is 17, 18 on A (on-1.zip)",
+        ),
+    ],
+)
+def test_what_is_different_is_left_out_with_the_first_difference(change: dict[str, Any], reason: str) -> None:
+    first, second, third = fleet(3)
+    shared = on_reading(first, second, replace(third, **change))
+    assert [one.machine for one in shared.members] == ["A", "B"]
+    (left_out,) = shared.left_out
+    assert (left_out.member.machine, left_out.reason) == ("C", reason)
+
+
+def test_another_way_of_measuring_is_another_comparison() -> None:
+    first, second, third = fleet(3)
+    trials = replace(third, design=replace(third.design, kind=DesignKind.ALTERNATING, phase=Phase.CYCLE))
+    (left_out,) = on_reading(first, second, trials).left_out
+    assert left_out.reason == ("way of measuring is alternating, duet on A (on-1.zip), and 1 more difference")
+
+
+def test_other_settings_are_another_comparison() -> None:
+    first, second, third = fleet(3)
+    larger = with_plan(third, settings={**third.variants[1].settings, "work_mem": "64MB", "jit": "off"})
+    (left_out,) = on_reading(first, second, larger).left_out
+    assert left_out.reason == "work_mem of plan is 64MB, 16MB on A (on-1.zip), and 1 more difference"
+
+
+def test_most_machines_decide_which_comparison_it_is() -> None:
+    first, second, third = fleet(3)
+    settings = {"work_mem": "64MB"}
+    shared = on_reading(first, with_plan(second, settings=settings), with_plan(third, settings=settings))
+    assert [one.machine for one in shared.members] == ["B", "C"]
+    assert [one.member.machine for one in shared.left_out] == ["A"]
+
+
+def test_what_a_bundle_leaves_out_is_unknown_and_no_difference() -> None:
+    first, second = fleet(2)
+    hidden = with_plan(second, settings={**second.variants[1].settings, "work_mem": "********"})
+    shared = on_reading(first, hidden)
+    assert len(shared.members) == 2
+    assert shared.unknown == ("work_mem of plan",)
+
+
+def test_of_other_servers_only_the_names_are_known() -> None:
+    first, second = (with_plan(one, server="server-1") for one in fleet(2))
+    assert on_reading(first, second).unknown == ("server of plan",)
