@@ -42,6 +42,7 @@ COMMANDS = (
     "report",
     "experiments",
     "bundle",
+    "cell",
 )
 """In the order of a user's journey; each is ``cli/<name>.py``, "-" as "_", with the attribute ``command``."""
 
