@@ -16,6 +16,11 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, wait_until
 
+from pgdyno.app.profiling.hardware import HardwareCounters
+from pgdyno.app.profiling.traffic_profile import profile_attached
+from pgdyno.cli.output import Lines
+from pgdyno.host.tracing.perf import find_perf
+from pgdyno.model.profiles.profile import AccountGroup
 from pgdyno.profiling import parts
 from pgdyno.profiling.account import UNSEEN
 
@@ -144,6 +149,22 @@ def test_the_traffic_of_a_running_server_is_profiled_and_a_planted_sleep_is_foun
     assert found["transactions_per_s"] * found["latency"]["us"] / 1e6 == pytest.approx(
         found["sessions"], rel=0.3
     )
+
+
+@pytest.mark.skipif(find_perf() is None, reason="perf is not installed: apt-get install linux-perf")
+def test_a_running_servers_sessions_are_counted(pg18: RealServer, home: Path, tmp_path: Path) -> None:
+    """By the kernel's own clock of CPU time, in ms: every machine has that counter."""
+    del home
+
+    def counters(directory: Path) -> HardwareCounters:
+        return HardwareCounters(directory, find_perf() or "", {"CPU time": "task-clock"})
+
+    with traffic(pg18, tmp_path):
+        found = profile_attached(pg18.dsn, 8.0, Lines(), counters)
+    assert found.counted is not None
+    [figure] = found.counted.events
+    cpu_us = sum(line.time.us for line in found.lines if line.group is AccountGroup.SERVER)
+    assert figure.per_transaction.value * 1000 == pytest.approx(cpu_us, rel=0.5)
 
 
 @pytest.fixture

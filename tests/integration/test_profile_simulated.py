@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 needs_valgrind = pytest.mark.skipif(
     find_valgrind() is None, reason="valgrind is not installed: apt-get install valgrind"
 )
-REPEATS_WITHIN = 0.005
+# 0.005 on a quiet machine: statistics are sent once a second, whatever is done by then.
+REPEATS_WITHIN = 0.02
 SIMULATED = ("--simulate", "--scale", "1", "--clients", "1", "--cycles", "2")
 
 
@@ -40,6 +41,7 @@ def test_instructions_per_transaction_repeat(reads: dict[str, Any]) -> None:
     # A prepared point select takes some ten thousands of instructions: 4 to 15 µs (issue 25).
     assert 10_000 < figures["instructions"] < 200_000
     assert figures["L2 misses"] < figures["L1i misses"] + figures["L1d misses"]
+    assert figures["instructions"] / 20 < figures["taken branches"] < figures["instructions"] / 4
     misses = figures["conditional branches mispredicted"] + figures["indirect branches mispredicted"]
     assert figures["branch mispredictions"] == pytest.approx(misses)
 

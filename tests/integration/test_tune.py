@@ -17,6 +17,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
@@ -116,6 +117,29 @@ def test_an_earlier_answer_is_tried_right_after_the_plan(tmp_path: Path) -> None
         {"plan_cache_mode": "force_custom_plan"},
     ]
     assert f"tried after the plan, as it is in {source} or nearest to that: " in "\n".join(tuning.notes)
+
+
+@pytest.mark.server
+@pytest.mark.usefixtures("pg18_bin", "home")
+def test_trials_of_a_search_for_several_aims_have_a_figure_of_each() -> None:
+    aims = (Aim.THROUGHPUT, Aim.WAL, Aim.TAIL, Aim.MEMORY)
+    design = Design(block_s=1.0, warmup_s=0.2, slice_s=0.05)
+    conditions = Conditions(embedded(), find_workloads(("pgbench-tpcb",), (), 1), design, as_booted=AS_ASKED)
+    request = TuneRequest(conditions, Variant("default"), budget_s=400.0, aims=aims)
+    heard = Impatient()
+    with pytest.raises(EnoughError):
+        tune(request, Lines(), heard)
+    measured = [one for one in heard.trials if one.rounds]
+    assert all(tuple(one.by_aim) == aims for one in measured if not one.has_failed)
+    assert all(one.incumbent is None for one in heard.trials)
+    kept = max(workspace().experiments().glob("*.tuning.json"))
+    tuning = load_tuning(workspace().experiments(), kept.name.removesuffix(".tuning.json"))
+    assert tuning.aims == aims
+    assert tuning.trials == tuple(heard.trials)
+
+    again = replace(request, resume=tuning.id, aims=(Aim.WAL,))
+    with pytest.raises(UsageError, match="was a search for other aims"):
+        tune(again, Lines(), heard)
 
 
 @pytest.mark.server

@@ -26,6 +26,7 @@ from pgdyno.model.plans.plan import Layer
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.tuning.tune import Tuned
     from pgdyno.app.tuning.tune_request import TuneRequest
+    from pgdyno.model.document import Json
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
 
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     epilog="\b\nExamples:\n"
     "  pgdyno tune --embedded --budget 20m\n"
     "  pgdyno tune --embedded --workload mine.toml --trials 25\n"
+    "  pgdyno tune --embedded --workload pgbench-tpcb --aim throughput --aim wal\n"
     "  pgdyno tune --embedded --resume 20261125-201500-tune\n"
     "  pgdyno tune --embedded --warm-start yesterday.zip",
 )
@@ -70,6 +72,15 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     is_flag=True,
     help="Measure the worth of each change in the proof as well: alone, and as what the answer loses without "
     "it. Takes a larger budget.",
+)
+@click.option(
+    "--aim",
+    "aims",
+    multiple=True,
+    metavar="NAME",
+    help="What to be better in: throughput, tail (the mean latency of the slowest 5 %), wal (bytes per "
+    "transaction), memory (the most that the server may take). With several the answer is a front of "
+    "configurations to choose from. Repeatable [default: throughput alone].",
 )
 @click.option("--resume", metavar="ID", help="Go on with an interrupted search.")
 @click.option(
@@ -127,6 +138,7 @@ class _Asked:
     attribute: bool
     resume: str | None
     warm_start: tuple[str, ...]
+    aims: tuple[str, ...]
     seed: int
     as_booted: bool
     figures: StatedFigures
@@ -141,6 +153,7 @@ class _Asked:
         from pgdyno.app.tuning.tune_request import TuneRequest
         from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.tuning.aims import aims_named
         from pgdyno.model.tuning.space import Space
         from pgdyno.model.variants.variant import Variant
         from pgdyno.search.samplers import load
@@ -149,6 +162,7 @@ class _Asked:
             raise UsageError(
                 f'there is no sampler "{self.sampler}"', hint=f"known are: {', '.join(sorted(load()))}"
             )
+        aims = aims_named(self.aims) if self.aims else None
         load()[self.sampler].make(Space(()), self.seed)  # before anything is loaded for it
         installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
         if installation is None:
@@ -170,6 +184,7 @@ class _Asked:
             resume=self.resume,
             is_attributed=self.attribute,
             warm_start=self.warm_start,
+            aims=aims,
         )
 
     def _layers(self) -> tuple[Layer, ...]:
@@ -203,6 +218,16 @@ class _Spoken:
         echo(answer_text(tuning), err=True, nl=False)
 
 
+def _front_document(result: Tuned) -> Json:
+    """Return the proven front; null for a search with one aim, or without a proof."""
+    from pgdyno.experiments.verdicts.front_effects import proven_front
+    from pgdyno.model.document import to_document
+
+    if not result.tuning.aims or result.experiment is None:
+        return None
+    return to_document(proven_front(result.tuning, result.experiment))
+
+
 def _print(result: Tuned, *, is_json: bool) -> None:
     from pgdyno.app.results.report import write_report
     from pgdyno.cli.results import print_experiment
@@ -213,7 +238,7 @@ def _print(result: Tuned, *, is_json: bool) -> None:
 
     if is_json:
         measured = {} if result.experiment is None else comparison_document(result.experiment)
-        print_json({"tuning": to_document(result.tuning), **measured})
+        print_json({"tuning": to_document(result.tuning), **measured, "front": _front_document(result)})
         return
     if result.experiment is not None:
         print_experiment(result.experiment)

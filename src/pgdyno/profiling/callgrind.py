@@ -1,17 +1,24 @@
 """The counts of one process as ``valgrind --tool=callgrind`` writes them.
 
-The file is that of --dump-instr=yes --compress-strings=no --compress-pos=no: an address before each line of
-counts. Zeros at the end of a line are left out. A line after ``calls=`` has what the called function cost,
-which stands in its own lines too. Source: Callgrind Format Specification, valgrind's manual.
+The file is that of --dump-instr=yes --compress-strings=no --compress-pos=no --collect-jumps=yes: an address
+before each line of counts. Zeros at the end of a line are left out. A line after ``calls=`` has what the
+called function cost, which stands in its own lines too; the one after ``jump=`` and ``jcnd=`` has the jump's
+address alone. Source: Callgrind Format Specification, valgrind's manual.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from pgdyno.model.errors import MeasurementError
 
+TAKEN: Final = "jumps, calls, returns"
+"""Branches that were taken. A called function is taken to return once."""
+_TAKEN_BY: Final = {"calls": 2, "jump": 1, "jcnd": 1}
+_BRANCH = re.compile(r"(calls|jump|jcnd)=(\d+)")  # of conditional jumps, those taken come first
 _UNKNOWN = "???"
 
 
@@ -49,24 +56,26 @@ def parse_callgrind(lines: Iterable[str]) -> CodeCounts:
             reader.take_words(line)
     if not reader.counts.totals:
         raise MeasurementError("callgrind's output is not complete", detail="it has no totals")
+    reader.counts.totals = {**reader.counts.totals, TAKEN: reader.taken}
     return reader.counts
 
 
 @dataclass
 class _Reader:
-    """The place in a file: its file of code, its function, and whether the next line is a called one's."""
+    """The place in a file: its file of code, its function, and whether the next line has no counts of it."""
 
     counts: CodeCounts
     events: tuple[str, ...] = ()
     function: str = ""
-    is_called: bool = False
+    is_skipped: bool = False
+    taken: int = 0
     executed: dict[int, int] = field(default_factory=dict)
     functions: dict[int, str] = field(default_factory=dict)
 
     def take_counts(self, line: str) -> None:
         """Take an instruction's counts, of which the first is how often it was executed."""
-        if self.is_called:
-            self.is_called = False
+        if self.is_skipped:
+            self.is_skipped = False
             return
         address, count = line.split(None, 2)[:2]
         at = int(address, 16)
@@ -77,8 +86,9 @@ class _Reader:
         """Take a line that names the code, function or call of others."""
         if line.startswith("fn="):
             self.function = line[3:].strip().partition("'")[0]  # f'2 is f, called by itself
-        elif line.startswith("calls="):
-            self.is_called = True
+        elif branch := _BRANCH.match(line):
+            self.taken += int(branch[2]) * _TAKEN_BY[branch[1]]
+            self.is_skipped = True
         elif line.startswith("ob="):
             name = line[3:].strip()
             code = "" if name == _UNKNOWN else name

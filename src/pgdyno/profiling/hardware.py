@@ -16,6 +16,7 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     INSTRUCTIONS: ("instructions",),
     CYCLES: ("cycles",),
     "branches": ("branches",),
+    "taken branches": ("br_inst_retired.near_taken", "ex_ret_brn_tkn"),
     "branch mispredictions": ("branch-misses",),
     "L1i misses": ("L1-icache-load-misses", "l1i_cache_refill", "ic_tag_hit_miss.instruction_cache_miss"),
     "iTLB misses": ("iTLB-load-misses", "itlb_misses.walk_completed", "l1i_tlb_refill"),

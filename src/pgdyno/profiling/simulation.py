@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.model.profiles.microarchitecture import INSTRUCTIONS, EventCount, Mean, Microarchitecture
-from pgdyno.profiling.callgrind import CodeCounts
+from pgdyno.profiling.callgrind import TAKEN, CodeCounts
 
 _FIGURES = {
     INSTRUCTIONS: ("Ir",),
     "data reads": ("Dr",),
     "data writes": ("Dw",),
     "branches": ("Bc", "Bi"),
+    "taken branches": (TAKEN,),
     "branch mispredictions": ("Bcm", "Bim"),
     "conditional branches mispredicted": ("Bcm",),
     "indirect branches mispredicted": ("Bim",),

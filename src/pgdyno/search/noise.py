@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.tuning import Trial
 
 _EXPECTED = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
@@ -38,6 +39,14 @@ def noise_on(trials: Iterable[Trial], workload: str) -> float:
         if trial.incumbent is not None:
             groups["incumbent", trial.incumbent] += [one.incumbent_to_default for one in found]
     return _pooled([group for group in groups.values() if group], _EXPECTED_BESIDE_THE_DEFAULT)
+
+
+def noise_of_aim(trials: Iterable[Trial], aim: Aim) -> float:
+    """Return the standard deviation of ln(candidate / default) of one round; 0 if it is reckoned."""
+    if aim.metric is None:
+        return 0.0
+    groups = [[one.by_aim[aim] for one in trial.rounds] for trial in trials if trial.rounds]
+    return _pooled(groups, _EXPECTED_BESIDE_THE_DEFAULT)
 
 
 def _pooled(groups: Sequence[Sequence[float]], expected: float) -> float:

@@ -11,7 +11,8 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from pgdyno.model.tuning.space import Point
@@ -33,6 +34,45 @@ class MeasureRound(Protocol):
         ...
 
 
+class Race(Protocol):
+    """Says beside whom a candidate is measured, and how it stands."""
+
+    def incumbent(self, trials: Sequence[Trial]) -> Trial | None:
+        """Return the trial to measure beside; None: the default alone."""
+        ...
+
+    def judged(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
+        """Return a trial with its state after its rounds so far."""
+        ...
+
+
+@dataclass(frozen=True)
+class ForTheTop:
+    """The race for one aim, throughput: against the best so far, and on no workload too slow."""
+
+    def incumbent(self, trials: Sequence[Trial]) -> Trial | None:
+        """Return the last trial that won."""
+        return next((one for one in reversed(trials) if one.state is TrialState.WON), None)
+
+    def judged(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
+        """Return a trial with its state after its rounds so far."""
+        trials = [*earlier, trial]
+        state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials))
+        if state is TrialState.LOST:
+            return replace(trial, state=state)
+        found = {
+            name: OnWorkload(
+                [one.by_workload[name].to_default for one in trial.rounds], noise_on(trials, name)
+            )
+            for name in trial.rounds[0].by_workload
+        }
+        if slower := [name for name, one in found.items() if one.is_slower]:
+            return replace(trial, state=TrialState.LOST, reason=f"slower on {', '.join(slower)}")
+        is_open = any(one.seems_slower for one in found.values()) and len(trial.rounds) < MOST_ROUNDS
+        return replace(trial, state=TrialState.RUNNING if is_open else state)
+
+
+_TOP = ForTheTop()
 _DEFAULT = Trial(0, {}, None, (TrialRound(0.0, 0.0, 0.0),), TrialState.CLOSE)
 _MOST_REPEATED = 100  # points in a row that were tried before, or may not be: the space is small
 
@@ -49,13 +89,15 @@ def never() -> bool:
     return False
 
 
-def search(
+def search(  # noqa: PLR0913 — who races is named, and usually left out
     sampler: Sampler,
     measure: MeasureRound,
     keep: Keep,
     why_not: WhyNot,
     earlier: Sequence[Trial] = (),
     is_over: IsOver = never,
+    *,
+    race: Race = _TOP,
 ) -> Iterator[Trial]:
     """Yield ended trials; who iterates decides how many.
 
@@ -71,7 +113,7 @@ def search(
     repeated = 0  # points in a row of which nothing was measured
     while repeated < _MOST_REPEATED:
         point = sampler.ask()
-        winner = _winner(trials)
+        winner = race.incumbent(trials)
         if (known := _known([_DEFAULT, *trials], point)) is not None:
             sampler.tell(known)
             repeated += 1
@@ -84,7 +126,7 @@ def search(
         else:
             repeated = 0
             incumbent = {} if winner is None else winner.point
-            for ended in _raced(begun, incumbent, trials, measure, is_over):
+            for ended in _raced(begun, incumbent, partial(race.judged, earlier=trials), measure, is_over):
                 keep(ended)
         trials.append(ended)
         sampler.tell(ended)
@@ -92,7 +134,7 @@ def search(
 
 
 def _raced(
-    trial: Trial, incumbent: Point, earlier: Sequence[Trial], measure: MeasureRound, is_over: IsOver
+    trial: Trial, incumbent: Point, judged: Callable[[Trial], Trial], measure: MeasureRound, is_over: IsOver
 ) -> Iterator[Trial]:
     """Yield a trial after each of its rounds, until it has ended."""
     while trial.state is TrialState.RUNNING:
@@ -102,30 +144,10 @@ def _raced(
             trial = replace(trial, state=TrialState.FAILED, reason=str(error))
         else:
             trial = replace(trial, rounds=(*trial.rounds, one))
-            trial = _judged(trial, earlier)
+            trial = judged(trial)
             if trial.state is TrialState.RUNNING and is_over():
                 trial = replace(trial, state=TrialState.CLOSE)
         yield trial
-
-
-def _judged(trial: Trial, earlier: Sequence[Trial]) -> Trial:
-    """Return a trial with its state after its rounds so far."""
-    trials = [*earlier, trial]
-    state = standing([one.to_incumbent for one in trial.rounds], noise_of(trials))
-    if state is TrialState.LOST:
-        return replace(trial, state=state)
-    found = {
-        name: OnWorkload([one.by_workload[name].to_default for one in trial.rounds], noise_on(trials, name))
-        for name in trial.rounds[0].by_workload
-    }
-    if slower := [name for name, one in found.items() if one.is_slower]:
-        return replace(trial, state=TrialState.LOST, reason=f"slower on {', '.join(slower)}")
-    is_open = any(one.seems_slower for one in found.values()) and len(trial.rounds) < MOST_ROUNDS
-    return replace(trial, state=TrialState.RUNNING if is_open else state)
-
-
-def _winner(trials: Sequence[Trial]) -> Trial | None:
-    return next((one for one in reversed(trials) if one.state is TrialState.WON), None)
 
 
 def _known(trials: Sequence[Trial], point: Point) -> Trial | None:

@@ -21,6 +21,14 @@ from pgdyno.model.errors import PgdynoError
         (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
         (["--embedded", "--budget", "1m"], "a budget of 1\xa0min is too small for a search", "--budget "),
         (["--embedded", "--layers", "kernel"], '"kernel"', ""),
+        (["--embedded", "--aim", "speed"], 'there is no aim "speed"', "known are: throughput, tail, wal, "),
+        (["--embedded", "--aim", "wal", "--aim", "wal"], 'the aim "wal" is given twice', "each of them once"),
+        (
+            ["--embedded", "--aim", "wal", "--budget", "1h"],
+            'the workload "sysbench-read-only" cannot give the aim "wal": it only reads, and writes no WAL',
+            "leave out --aim wal, or name other workloads",
+        ),
+        (["--embedded", "--aim", "tail", "--budget", "1m"], "a budget of 1\xa0min is too small", "--budget "),
     ],
 )
 @pytest.mark.usefixtures("pg18_bin")

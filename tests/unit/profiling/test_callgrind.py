@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.errors import MeasurementError
-from pgdyno.profiling.callgrind import parse_callgrind
+from pgdyno.profiling.callgrind import TAKEN, parse_callgrind
 from pgdyno.profiling.simulation import SimulatedRun, of_simulation, spread
 
 RECORDED = """\
@@ -33,6 +33,10 @@ calls=8173 0x578c10
 fn=btgettuple
 0x578c10 8173 0 8173 77 0 0 1
 0x578c12 8173
+jcnd=173/8173 0x578c10
+0x578c12
+jump=20 0x578c10
+0x578c12
 fn=btgettuple'2
 0x578c10 1 0 1
 
@@ -60,6 +64,7 @@ def test_instructions_are_counted_where_they_are_and_calls_are_not_counted_twice
         "I1mr": 77,
         "Bim": 0,
     }
+    assert found.totals[TAKEN] == 173 + 20 + 2 * 8173
 
 
 def test_the_additional_work_of_a_longer_session() -> None:
@@ -67,12 +72,12 @@ def test_the_additional_work_of_a_longer_session() -> None:
     shorter = parse_callgrind(f"{head}0x10 5\n0x14 2\ntotals: 7 1\n".splitlines())
     longer = parse_callgrind(f"{head}0x10 25\n0x14 2\n0x18 4\ntotals: 31 5\n".splitlines())
     added = longer.since(shorter)
-    assert added.totals == {"Ir": 24, "Bc": 4}
+    assert added.totals == {"Ir": 24, "Bc": 4, TAKEN: 0}
     assert added.executed == {"/p": {0x10: 20, 0x14: 0, 0x18: 4}}
 
 
 def test_figures_are_per_transaction_and_say_how_well_they_repeat() -> None:
-    head = "positions: instr\nevents: Ir Bc Bcm Bi Bim\nob=/p\nfn=f\n0x10 1\n"
+    head = "positions: instr\nevents: Ir Bc Bcm Bi Bim\nob=/p\nfn=f\n0x10 1\njcnd=12/40 0x20\n0x10\n"
     runs = [
         SimulatedRun(parse_callgrind(f"{head}totals: {total} 40 4 10 6\n".splitlines()), 10)
         for total in (2000, 2010)
@@ -81,6 +86,7 @@ def test_figures_are_per_transaction_and_say_how_well_they_repeat() -> None:
     assert {one.name: one.per_transaction.value for one in found.events} == {
         "instructions": 200.5,
         "branches": 5.0,
+        "taken branches": 1.2,
         "branch mispredictions": 1.0,
         "conditional branches mispredicted": 0.4,
         "indirect branches mispredicted": 0.6,

@@ -61,7 +61,8 @@ def _notes(experiment: Experiment, arena: Arena, workload: Workload) -> Iterator
                 f"{', '.join(differing)} of {workload.name}: answered otherwise by {variant.name} than by "
                 f"{baseline.name}, on equal rows and with equal parameters"
             )
-    yield f"answers to {len(certain)} statements of {workload.name} were compared on all servers first"
+    asked = "one statement" if len(certain) == 1 else f"{len(certain)} statements"
+    yield f"answers to {asked} of {workload.name} were compared on all servers first"
 
 
 def _answers(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
-from pgdyno.app.profiling.counters import Turn
 from pgdyno.host.tracing.counters import Tried, counting, try_counters
 from pgdyno.host.tracing.perf import find_perf
 from pgdyno.model.errors import ServerError
@@ -19,6 +19,7 @@ from pgdyno.server.process.account import caller
 _NONE = "no hardware counters"
 _HINT = "pgdyno profile WORKLOAD --simulate"
 _MOST_WORDS = 160
+Taken = TypeVar("Taken")
 
 
 @dataclass
@@ -41,7 +42,7 @@ class HardwareCounters:
         """Whether anything is counted."""
         return bool(self.events) and not self.has_failed
 
-    def count(self, pids: Collection[int], take: Callable[[], Turn]) -> tuple[Turn, PerfCounts] | None:
+    def count(self, pids: Collection[int], take: Callable[[], Taken]) -> tuple[Taken, PerfCounts] | None:
         """Count these processes while a turn is taken; None, and no more of it, if perf fails."""
         try:
             file = self.directory / "perf-counters.json"
@@ -49,8 +50,8 @@ class HardwareCounters:
                 self.program, [*self.events.values()], self.groups, pids, file, caller().command
             ) as perf:
                 with perf.on():
-                    turn = take()
-                return turn, parse_perf_stat(perf.read())
+                    taken = take()
+                return taken, parse_perf_stat(perf.read())
         except ServerError as error:
             self.remarks.append(f"{_NONE}: {error.detail or error.message}")
             self.has_failed = True

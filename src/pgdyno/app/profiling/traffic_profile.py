@@ -9,199 +9,51 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.attached_server import postmaster_of
 from pgdyno.app.local_machine import online_cpus, workspace
+from pgdyno.app.profiling.hardware import HardwareCounters, find_hardware_counters
 from pgdyno.app.profiling.layouts import sampled_layout
 from pgdyno.app.profiling.recordings import Recordings, open_recordings
 from pgdyno.app.profiling.results import within
-from pgdyno.host.machine.cpu_times import read_host_cpu
+from pgdyno.app.profiling.traffic import Traffic, Watched
 from pgdyno.model import numbers
-from pgdyno.model.errors import MeasurementError, ServerError, UsageError
+from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.microarchitecture import Microarchitecture
 from pgdyno.model.profiles.profile import TransactionProfile
-from pgdyno.profiling.cycles import Counters, Cycle, Sampled, Window
-from pgdyno.profiling.stacks import Stack
+from pgdyno.profiling.hardware import CountedWindow, of_hardware
+from pgdyno.profiling.perf_stat import PerfCounts
 from pgdyno.profiling.summary import Profiled, sum_up
-from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.inspection import identify_backend
 from pgdyno.server.process.account import one_off_account
-from pgdyno.server.process.processes import children, cpu_ns, queue_ns
+from pgdyno.server.process.processes import children, cpu_ns
 from pgdyno.server.sampling.session_looks import (
-    SessionLooks,
-    look_at_sessions,
     may_see_sessions,
-    read_session_pids,
-    read_session_totals,
 )
 
 _WINDOW_S = 10.0
 _LEAST_S, _MOST_S = 8.0, 1800.0  # two windows: sessions report once a second; 3 GB of recordings
-_MOST_BEGUN = 0.5  # of the sessions that are seen; of servers with more, too much is not
-_LOOK_EVERY_S = 0.2
 _SAMPLES_PER_S = 200
 _NAME = "its own traffic"
-_BETWEEN = "between statements of a transaction"
-_OURS = 1  # a transaction of ours in a window besides its looks: the one that counts
 
 
-@dataclass(frozen=True)
-class _Watched:
-    """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers.
-
-    ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
-    ``begun`` sessions are those that were opened meanwhile.
-    """
-
-    looks: SessionLooks
-    transactions: int
-    in_transactions_s: float | None
-    added: Counters | None
-    monotonic_ns: tuple[int, int]
-    sessions: frozenset[int]
-    begun: int
-
-    @property
-    def seconds(self) -> float:
-        return (self.monotonic_ns[1] - self.monotonic_ns[0]) / 1e9
-
-    @property
-    def mean_sessions(self) -> float:
-        """The mean number of sessions in transactions: as the server counts it, else by looks.
-
-        It counts from when a statement has been read. Of transactions of one short statement, that leaves out
-        most of what the session does for them: it is at least the time in which sessions run or could run.
-        """
-        if self.in_transactions_s is None:
-            counted = self.looks.in_transactions / self.looks.looks
-        else:
-            counted = self.in_transactions_s / self.seconds
-        return max(counted, self.could_run_s / self.seconds)
-
-    @property
-    def could_run_s(self) -> float:
-        """The time in which sessions ran, or could have; 0 where their processes are not seen."""
-        if self.added is None:
-            return 0.0
-        return (self.added.session_cpu + self.added.session_queue + self.added.stolen) / 1e9
-
-    def require_traffic(self) -> None:
-        """Raise MeasurementError if there is nothing to see."""
-        if self.transactions <= 0 or self.mean_sessions <= 0:
-            raise MeasurementError(
-                f"hardly a transaction was seen within {self.seconds:.0f} s",
-                detail="with track_counts or track_activities off, the server shows none",
-                hint="profile the server while it works",
-            )
-
-    def cycle(self, stacks: Sequence[Stack]) -> Cycle:
-        """Return the window as a cycle."""
-        latency_us = 1e6 * self.mean_sessions * self.seconds / self.transactions
-        return Cycle(
-            Window(self.seconds, self.transactions, latency_us, self.added),
-            sampled=Sampled.of(stacks, self.sessions),
-            waits=self._mean(self.looks.waits),
-            client_waits=self._mean({_BETWEEN: self.looks.between, **self.looks.client_waits}),
-            working=self.looks.working / self.looks.looks,
-        )
-
-    def _mean(self, sums: Mapping[str, int]) -> dict[str, float]:
-        """Return mean numbers of sessions that wait: together no more than neither run nor want to."""
-        waiting = (self.looks.in_transactions - self.looks.working) / self.looks.looks
-        share = 1.0
-        if self.added is not None and waiting:
-            share = min(1.0, (self.mean_sessions - self.could_run_s / self.seconds) / waiting)
-        return {event: share * sessions / self.looks.looks for event, sessions in sums.items()}
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """CPU time and time in a queue of each process of a server, in ns, and the times of this host's CPUs."""
-
-    processes: Mapping[int, tuple[int, int]]
-    host: HostCpu
-
-    @classmethod
-    def of(cls, postmaster: int, own: int) -> _Moment:
-        """Return them as they are now, without our own session."""
-        pids = {postmaster, *children(postmaster)} - {own}
-        read = {pid: (cpu_ns(pid), queue_ns(pid)) for pid in pids}
-        alive = {pid: (cpu, queue) for pid, (cpu, queue) in read.items() if cpu is not None}
-        return cls(alive, read_host_cpu(online_cpus()))
-
-    def since(self, before: _Moment, sessions: Collection[int]) -> Counters:
-        """Return the increments of the processes that were there at both times."""
-        both = self.processes.keys() & before.processes.keys()
-        cpu = {pid: self.processes[pid][0] - before.processes[pid][0] for pid in both}
-        queue = {pid: self.processes[pid][1] - before.processes[pid][1] for pid in both}
-        session_cpu = sum(ns for pid, ns in cpu.items() if pid in sessions)
-        busy = (self.host.busy_s - before.host.busy_s) * 1e9
-        stolen = (self.host.steal_s - before.host.steal_s) * 1e9
-        return Counters(
-            session_cpu=session_cpu,
-            session_queue=sum(ns for pid, ns in queue.items() if pid in sessions),
-            background_cpu=sum(ns for pid, ns in cpu.items() if pid not in sessions),
-            client_cpu=0,
-            client_queue=0,
-            # of all CPUs, whoever used them: the sessions' share of it
-            stolen=int(stolen * min(1.0, session_cpu / busy)) if busy > 0 else 0,
-            busy=int(busy),
-        )
-
-
-@dataclass(frozen=True)
-class _Traffic:
-    """A server whose traffic is watched. ``postmaster`` None: its processes are not seen.
-
-    ``own`` is the process of our session.
-    """
-
-    connection: Connection
-    postmaster: int | None
-    own: int
-
-    def watch(self, window_s: float, tell: Callable[[float], None]) -> _Watched:
-        """Watch for a window."""
-        before, sessions = self._moment(), self._sessions()
-        totals, began_ns = read_session_totals(self.connection), time.monotonic_ns()
-        looks = look_at_sessions(self.connection, window_s, _LOOK_EVERY_S, tell)
-        ended_ns, ended = time.monotonic_ns(), read_session_totals(self.connection)
-        left, after = self._sessions(), self._moment()
-        all_seen = sessions | left
-        begun = 0 if ended.sessions is None or totals.sessions is None else ended.sessions - totals.sessions
-        is_steady = begun <= _MOST_BEGUN * len(all_seen)
-        in_transactions_s = None
-        if ended.in_transactions_s is not None and totals.in_transactions_s is not None:
-            in_transactions_s = ended.in_transactions_s - totals.in_transactions_s
-        return _Watched(
-            looks,
-            ended.transactions - totals.transactions - looks.looks - _OURS,
-            in_transactions_s,
-            after.since(before, all_seen) if before and after and is_steady else None,
-            (began_ns, ended_ns),
-            all_seen,
-            begun,
-        )
-
-    def _moment(self) -> _Moment | None:
-        return None if self.postmaster is None else _Moment.of(self.postmaster, self.own)
-
-    def _sessions(self) -> frozenset[int]:
-        """Return clients' processes, as far as they are the postmaster's."""
-        if self.postmaster is None:
-            return frozenset()
-        return read_session_pids(self.connection) & frozenset(children(self.postmaster))
-
-
-def profile_attached(dsn: str, duration_s: float, progress: Progress) -> TransactionProfile:
+def profile_attached(
+    dsn: str,
+    duration_s: float,
+    progress: Progress,
+    find_counters: Callable[[Path], HardwareCounters] = find_hardware_counters,
+) -> TransactionProfile:
     """Profile the traffic of a running server for about a time.
+
+    Hardware counters, where there are any, count in all windows. Samples add hardly to them: they are few.
 
     Raises: UsageError for another time than it can be watched for; MeasurementError if it does nothing;
     ServerError if the role may not see the sessions of others; ConnectionFailedError.
@@ -220,28 +72,48 @@ def profile_attached(dsn: str, duration_s: float, progress: Progress) -> Transac
             )
         own = identify_backend(connection).pid
         postmaster = _on_this_host(postmaster_of(connection), own)
-        traffic = _Traffic(connection, postmaster.or_none(), own)
+        traffic = Traffic(connection, postmaster.or_none(), own)
         spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
         with _opened_recordings(scratch, postmaster) as recordings:
+            hardware = find_counters(scratch) if postmaster.is_known else HardwareCounters(scratch)
             progress.step(f"watching the traffic for {duration_s:.0f} s")
-            watched = []
+            watched, counts = [], []
             for window in range(windows):
-                tell = partial(_tell, progress, window * window_s, duration_s)
+                watch = partial(
+                    traffic.watch, window_s, partial(_tell, progress, window * window_s, duration_s)
+                )
                 with recordings.sampling():
-                    watched.append(traffic.watch(window_s, tell))
-                watched[-1].require_traffic()
+                    counted = hardware.count(traffic.sessions(), watch) if hardware.are_there else None
+                    seen, its_counts = counted or (watch(), None)
+                seen.require_traffic()
+                watched.append(seen)
+                counts.append(its_counts)
             recordings.end()
             program = _program(postmaster)
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
         progress.step("reading what was recorded")
         stacks = within(recordings.stacks(), watched)
         cycles = [one.cycle(its) for one, its in zip(watched, stacks, strict=True)]
-        remarks = (*recordings.remarks, *_remarks(watched, postmaster), _cost(share))
+        remarks = (*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), _cost(share))
         label = f"port={connection.info.port} dbname={connection.info.dbname}"
     sessions = sum(one.mean_sessions for one in watched) / len(watched)
     found = sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
     layout = None if program is None else sampled_layout(program, cycles)
-    return replace(found, layouts=(layout,) if layout else ())
+    return replace(
+        found, counted=_counted(watched, counts, hardware.events), layouts=(layout,) if layout else ()
+    )
+
+
+def _counted(
+    watched: Sequence[Watched], counts: Sequence[PerfCounts | None], events: Mapping[str, str]
+) -> Microarchitecture | None:
+    """Return the figures of the windows in which all sessions were counted; None if there are none.
+
+    A session that began in a window was not counted, but its transactions were.
+    """
+    both = zip(watched, counts, strict=True)
+    windows = [CountedWindow(its, one.transactions) for one, its in both if its is not None and not one.begun]
+    return of_hardware(windows, events) if windows else None
 
 
 def _program(postmaster: Fact[int]) -> Path | None:
@@ -281,7 +153,7 @@ def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordi
         yield opened
 
 
-def _remarks(watched: Sequence[_Watched], postmaster: Fact[int]) -> Iterator[str]:
+def _remarks(watched: Sequence[Watched], postmaster: Fact[int]) -> Iterator[str]:
     if isinstance(postmaster.value, Unknown):
         yield f"processes are not seen: the server is not proven to run here: {postmaster.value.reason}"
     elif any(one.added is None for one in watched):

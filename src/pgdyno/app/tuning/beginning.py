@@ -25,6 +25,7 @@ def begun_search(request: TuneRequest, space: Space, notes: tuple[str, ...]) -> 
         subject=_subject(request),
         space=space,
         notes=notes,
+        aims=request.aims or (),
     )
 
 

@@ -106,9 +106,11 @@ def _read(source: str, major: str) -> EarlierConfiguration:
 
 
 def _of_tuning(tuning: Tuning) -> tuple[str, Mapping[str, str]]:
-    """Return the major version of a search and its answer, or that of its best trial."""
+    """Return the major version of a search and its answer: the front's first member, or its best trial."""
     server = tuning.subject.partition(";")[0]
     best = {} if tuning.winner is None else tuning.winner.point
+    if tuning.members:
+        best = tuning.members[0].point
     return _major(server.rpartition(" ")[2]), tuning.answer or best
 
 

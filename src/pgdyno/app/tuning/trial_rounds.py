@@ -7,7 +7,7 @@ search finds is proven afterwards by an experiment of its own, which keeps every
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
+from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
@@ -34,8 +35,8 @@ from pgdyno.search.searching import CandidateFailedError
 
 DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"
 
-_Logs: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Mean logarithms of throughput, by workload and then by name."""
+_Counted: TypeAlias = Mapping[str, Sequence[Block]]
+"""The blocks that count, by workload."""
 
 
 @dataclass
@@ -43,7 +44,8 @@ class TrialRounds:
     """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
 
     ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
-    experiment, and were taken all the same.
+    experiment, and were taken all the same. ``aims`` are those of a search that has several, and
+    ``worst_case`` the memory in bytes that a server of a point may take.
     """
 
     arena: ScratchArena
@@ -52,6 +54,8 @@ class TrialRounds:
     workloads: Mapping[str, Workload]
     design: Design
     progress: Progress
+    aims: tuple[Aim, ...] = ()
+    worst_case: Callable[[Point], int] = lambda _: 0
     number: int = 0
     disturbed: int = 0
     random: Random = field(init=False)
@@ -66,18 +70,21 @@ class TrialRounds:
             DEFAULT: replace(self.base, name=DEFAULT),
             **({INCUMBENT: self.variant(INCUMBENT, incumbent)} if incumbent else {}),
         }
-        found = {workload: _ratios(logs) for workload, logs in self._beside(others, candidate).items()}
+        counted = self._beside(others, candidate)
+        found = {workload: _ratios(_mean_logs(blocks)) for workload, blocks in counted.items()}
         return TrialRound(
             to_incumbent=_mean([one.to_incumbent for one in found.values()]),
             to_default=_mean([one.to_default for one in found.values()]),
             incumbent_to_default=_mean([one.incumbent_to_default for one in found.values()]),
             by_workload=found,
+            by_aim={aim: self._over_default(aim, counted, candidate) for aim in self.aims},
         )
 
     def pair(self, winner: Point, remaining: Point) -> float:
         """Measure two points; return ln(remaining / winner). Raises: CandidateFailedError."""
-        found = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
-        return _mean([logs[CANDIDATE] - logs[INCUMBENT] for logs in found.values()])
+        counted = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
+        logs = [_mean_logs(blocks) for blocks in counted.values()]
+        return _mean([one[CANDIDATE] - one[INCUMBENT] for one in logs])
 
     def variant(self, name: str, point: Point) -> Variant:
         """Return a point, whole, as a variant, with a pool for its own shared memory."""
@@ -89,7 +96,24 @@ class TrialRounds:
         settings = self.variant(CANDIDATE, point).settings
         return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
 
-    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> _Logs:
+    def _over_default(self, aim: Aim, counted: _Counted, candidate: Point) -> float:
+        """Return ln(candidate / default) of an aim, the mean over workloads.
+
+        Raises: MeasurementError if a workload does not give it.
+        """
+        if aim.metric is None:
+            return math.log(self.worst_case(candidate) / self.worst_case({}))
+        found = []
+        for workload, blocks in counted.items():
+            if not all(arm.values.get(aim.metric, 0.0) > 0 for block in blocks for arm in block.arms):
+                raise MeasurementError(
+                    f"{workload} gave no figure of {aim.label}", hint=f"leave out --aim {aim}"
+                )
+            logs = _mean_logs(blocks, aim.metric)
+            found.append(logs[CANDIDATE] - logs[DEFAULT])
+        return _mean(found)
+
+    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> _Counted:
         """Measure a candidate beside others.
 
         Raises: CandidateFailedError if the servers do not run with the candidate, but without it.
@@ -103,7 +127,7 @@ class TrialRounds:
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
             raise CandidateFailedError(said) from error
 
-    def _round(self, wanted: Sequence[Variant]) -> _Logs:
+    def _round(self, wanted: Sequence[Variant]) -> _Counted:
         """Measure these servers once.
 
         A round that does not count is repeated once. If that does not count either, it is taken as it is:
@@ -111,16 +135,16 @@ class TrialRounds:
         """
         variants = side_by_side(wanted).variants
         names = [one.name for one in variants]
-        if logs := _mean_logs(list(self._blocks(variants)), names):
-            return logs
+        if counted := _counting(list(self._blocks(variants)), names):
+            return counted
         blocks = list(self._blocks(variants))
-        return _mean_logs(blocks, names) or self._disturbed(blocks, names)
+        return _counting(blocks, names) or self._disturbed(blocks, names)
 
-    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> _Logs:
-        """Return the means over all blocks. Raises: MeasurementError if a server did nothing at all."""
+    def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> _Counted:
+        """Return all blocks. Raises: MeasurementError if a server did nothing at all."""
         self.disturbed += 1
-        if logs := _mean_logs([_counted(block) for block in blocks], names):
-            return logs
+        if counted := _counting([_counted(block) for block in blocks], names):
+            return counted
         reasons = [reason for block in blocks for reason in block.void_reasons]
         raise MeasurementError(reasons[0] if reasons else "a server did nothing")
 
@@ -160,20 +184,21 @@ def _ratios(logs: Mapping[str, float]) -> RoundRatios:
     return RoundRatios(new - old, new - default, old - default)
 
 
-def _mean_logs(blocks: Sequence[Block], names: Sequence[str]) -> _Logs:
-    """Return the means over the blocks that count; nothing if a workload has none."""
+def _counting(blocks: Sequence[Block], names: Sequence[str]) -> _Counted:
+    """Return the blocks that count; nothing if a workload has none."""
     by_workload: dict[str, list[Block]] = {}
     for block in blocks:
         counts = by_workload.setdefault(block.workload, [])
         values = [arm.values.get(THROUGHPUT, 0.0) for arm in block.arms]
         if not block.void_for(*names) and all(value > 0 for value in values):
             counts.append(block)
-    if not all(by_workload.values()):
-        return {}
-    return {
-        workload: {name: _mean([_log_of(block, name) for block in counted]) for name in names}
-        for workload, counted in by_workload.items()
-    }
+    return by_workload if all(by_workload.values()) else {}
+
+
+def _mean_logs(blocks: Sequence[Block], metric: str = THROUGHPUT) -> dict[str, float]:
+    """Return the mean logarithm of a metric of each server, by name."""
+    names = [arm.variant for arm in blocks[0].arms]
+    return {name: _mean([_log_of(block, name, metric) for block in blocks]) for name in names}
 
 
 def _counted(block: Block) -> Block:
@@ -181,8 +206,8 @@ def _counted(block: Block) -> Block:
     return replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
 
 
-def _log_of(block: Block, name: str) -> float:
-    return next(math.log(arm.values[THROUGHPUT]) for arm in block.arms if arm.variant == name)
+def _log_of(block: Block, name: str, metric: str) -> float:
+    return next(math.log(arm.values[metric]) for arm in block.arms if arm.variant == name)
 
 
 def _mean(values: Sequence[float]) -> float:

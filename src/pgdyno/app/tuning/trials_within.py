@@ -9,6 +9,7 @@ from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S
 from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.profiling.profile import is_profiled
+from pgdyno.app.tuning.front_proof import one_block_a_round
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.parts import MOST_PARTS
@@ -35,16 +36,19 @@ def trials_within(request: TuneRequest) -> str:
         if installation is not None and not is_loaded(workspace(), one, installation)
     ]
     design = request.conditions.design
-    trial = time_needed(workloads, replace(design, blocks_per_round=1), _SERVERS, to_load)
+    beside = _SERVERS - bool(request.aims)  # with several aims there is no incumbent
+    trial = time_needed(workloads, replace(design, blocks_per_round=1), beside, to_load)
     servers = _SERVERS + (2 * MOST_PARTS if request.is_attributed else 0)
-    proof = time_needed(workloads, for_arms(servers, design), servers, ())
+    proof_design = one_block_a_round(design) if request.aims else for_arms(servers, design)
+    proof = time_needed(workloads, proof_design, servers, ())
+    before_proof = SEARCH_SHARE if request.aims else SHORTEN_SHARE
 
     def least_s(budget_s: float) -> float:
         """Return the least budget, if as much is done before the search as with this one."""
         before_s = trial.preparation_s + _profile_s(request, budget_s)
         return max(
             (before_s + _LEAST_TRIALS * trial.round_s) / SEARCH_SHARE,
-            proof.measuring_s / (1 - SHORTEN_SHARE),
+            proof.measuring_s / (1 - before_proof),
         )
 
     searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s
@@ -60,7 +64,8 @@ def trials_within(request: TuneRequest) -> str:
         )
     return (
         f"{numbers.duration(request.budget_s)}: at most {max(trials, _LEAST_TRIALS)} configurations of about "
-        f"{numbers.duration(round(trial.round_s))} each, then a shorter answer and its proof"
+        f"{numbers.duration(round(trial.round_s))} each, then "
+        f"{'a proof of the front' if request.aims else 'a shorter answer and its proof'}"
     )
 
 

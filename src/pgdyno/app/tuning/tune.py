@@ -5,6 +5,9 @@ space      the plan's changes and other values of what levers may set; the profi
 search     default, incumbent and candidate side by side, candidate after candidate
 shorten    the winner without what does not pay, against the winner
 prove      default, plan and answer, in an experiment of its own: no round of the search is in its figures
+
+With several aims there is no incumbent, and instead of being made shorter an answer is chosen: the members of
+the front, all of which are proven.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S, baseline_profiles
@@ -25,8 +31,10 @@ from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
+from pgdyno.app.tuning.asked_aims import require_aims, with_aims
 from pgdyno.app.tuning.beginning import again, begun_search, unfinished
 from pgdyno.app.tuning.earlier_configurations import earlier_configurations, first_points
+from pgdyno.app.tuning.front_proof import front_proof_of, with_members
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
@@ -34,6 +42,7 @@ from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequ
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
@@ -41,11 +50,14 @@ from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.tuning.space import BUILD
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.search.additive import least_first
+from pgdyno.search.front_race import ForTheFront
 from pgdyno.search.noise import noise_of
 from pgdyno.search.samplers import load as load_samplers
-from pgdyno.search.searching import search
+from pgdyno.search.samplers._contract import Sampler
+from pgdyno.search.searching import ForTheTop, search
 from pgdyno.search.shortening import remaining, shorten
 from pgdyno.search.warm_start import FirstPoints
+from pgdyno.search.weighted_aims import WeightedAims
 from pgdyno.store.tunings import load_tuning, save_tuning
 
 
@@ -86,6 +98,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     began = time.monotonic()
     conditions = request.conditions
     earlier = None if request.resume is None else unfinished(load_tuning(_directory(), request.resume))
+    require_aims(request, earlier)
     begin_with = earlier_configurations(request)
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
@@ -110,13 +123,14 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     tuning = replace(tuning, notes=(*tuning.notes, *(one.note for one in first)))
     save_tuning(_directory(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
-    with _rounds(request, searched, progress) as rounds:
+    with _rounds(request, searched, progress) as of_one_aim:
+        rounds = with_aims(of_one_aim, tuning.aims, planned)
         tuner = _Tuner(request, searched, rounds, listener, began)
-        tuning = tuner.shortened(tuner.searched(tuning))
-        proof = proof_of(request, searched, tuning, rounds)
+        tuning = tuner.concluded(tuner.searched(tuning))
+        proof = tuner.proof(tuning)
         tuning = replace(tuning, notes=(*tuning.notes, *_disturbance(rounds.disturbed)))
         save_tuning(_directory(), tuning)
-    if tuning.answer:
+    if tuning.answer or tuning.members:
         listener.answered(tuning)  # before its proof, which can be interrupted
     else:
         return Tuned(tuning, searched.plan, None)
@@ -148,7 +162,7 @@ class _Tuner:
 
     def searched(self, tuning: Tuning) -> Tuning:
         """Return the search with more trials, until its time is over; one round is made in any case."""
-        sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
+        sampler = _sampler(tuning)
         if first := self.searched_space.first:
             sampler = FirstPoints(sampler, [one for one in (tuning.space.plan, *first) if one])
 
@@ -164,6 +178,7 @@ class _Tuner:
             self.searched_space.why_not,
             tuning.trials,
             lambda: self._is_over(SEARCH_SHARE),
+            race=ForTheFront(tuning.aims) if tuning.aims else ForTheTop(),
         )
         for trial in trials:
             tuning = replace(tuning, trials=(*tuning.trials, trial))
@@ -171,6 +186,18 @@ class _Tuner:
             if self._is_enough(tuning):
                 break
         return tuning
+
+    def concluded(self, tuning: Tuning) -> Tuning:
+        """Return the search with its answer, or with the members of its front."""
+        if not tuning.aims:
+            return self.shortened(tuning)
+        return with_members(self.request, self.searched_space, tuning, self.rounds, self._left_s)
+
+    def proof(self, tuning: Tuning) -> Study:
+        """Return the experiment that proves the answer, or all members."""
+        if not tuning.aims:
+            return proof_of(self.request, self.searched_space, tuning, self.rounds)
+        return front_proof_of(self.request, self.searched_space, tuning, self.rounds, self._left_s)
 
     def shortened(self, tuning: Tuning) -> Tuning:
         """Return the search with its answer: the winner without changes that do not pay."""
@@ -195,8 +222,20 @@ class _Tuner:
         wanted = self.request.most_trials
         return self._is_over(SEARCH_SHARE) or (wanted is not None and measured >= wanted)
 
+    @property
+    def _left_s(self) -> float:
+        return self.request.budget_s - (time.monotonic() - self.began)
+
     def _is_over(self, share: float) -> bool:
         return time.monotonic() - self.began > share * self.request.budget_s
+
+
+def _sampler(tuning: Tuning) -> Sampler:
+    """Return the sampler of a search, for one aim or for several."""
+    make = partial(load_samplers()[tuning.sampler].make, tuning.space)
+    if not tuning.aims:
+        return make(tuning.seed)
+    return WeightedAims(make, tuning.aims, np.random.default_rng(tuning.seed))
 
 
 def _directory() -> Path:

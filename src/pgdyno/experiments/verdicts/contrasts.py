@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from statistics import fmean
 
 from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects, widened
 from pgdyno.model.experiments.experiment import Block, Experiment
@@ -39,6 +40,34 @@ def contrast_intervals(
 
     Too few rounds for an interval: nothing at all.
     """
+    series, is_seated = _series(experiment, workload, contrasts, metric)
+    wanted = experiment.design.level if level is None else level
+    return _intervals(series, wanted, is_seated=is_seated)
+
+
+def mean_contrast_intervals(
+    experiment: Experiment, contrasts: Mapping[str, Weights], *, metric: str = THROUGHPUT
+) -> dict[str, Interval]:
+    """Return the same of the mean over all workloads, at the design's level.
+
+    A round counts if every workload has a block in it in which all arms count.
+    """
+    found = [_series(experiment, workload, contrasts, metric) for workload in experiment.workloads]
+    means: dict[str, dict[int, list[float]]] = {}
+    for name in contrasts:
+        by_workload = [series[name] for series, _ in found]
+        shared = set.intersection(*(set(one) for one in by_workload)) if by_workload else set[int]()
+        means[name] = {
+            round_: [fmean(fmean(one[round_]) for one in by_workload)] for round_ in sorted(shared)
+        }
+    is_seated = any(seated for _, seated in found)
+    return _intervals(means, experiment.design.level, is_seated=is_seated)
+
+
+def _series(
+    experiment: Experiment, workload: str, contrasts: Mapping[str, Weights], metric: str
+) -> tuple[dict[str, dict[int, list[float]]], bool]:
+    """Return the values of each contrast by round, and whether effects of seats were taken out of them."""
     names = list(dict.fromkeys(name for weights in contrasts.values() for name in weights))
     arms = [one.name for one in experiment.variants]
     by_seat = seat_effects(experiment.blocks, workload, metric, arms, experiment.design)
@@ -49,13 +78,18 @@ def contrast_intervals(
             for name, weights in contrasts.items():
                 value = sum(weight * logs[arm] for arm, weight in weights.items())
                 series[name].setdefault(block.round, []).append(value)
-    wanted = experiment.design.level if level is None else level
+    return series, by_seat is not None
+
+
+def _intervals(
+    series: Mapping[str, dict[int, list[float]]], level: float, *, is_seated: bool
+) -> dict[str, Interval]:
     found = {
-        name: mean_interval([*(widened(one) if by_seat else one).values()], wanted)
+        name: mean_interval([*(widened(one) if is_seated else one).values()], level)
         for name, one in series.items()
     }
     known = {name: one for name, one in found.items() if not isinstance(one, Unknown)}
-    return known if len(known) == len(contrasts) else {}
+    return known if len(known) == len(series) else {}
 
 
 def _logs(

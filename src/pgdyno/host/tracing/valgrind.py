@@ -30,7 +30,8 @@ class Valgrind:
         return (
             *(self.program, "--tool=callgrind", "--quiet", "--sigill-diagnostics=yes", "--vgdb=no"),
             *(f"--callgrind-out-file={directory}/{_OUTPUT}%p", "--dump-instr=yes", "--dump-line=no"),
-            *("--compress-strings=no", "--compress-pos=no", "--cache-sim=yes", "--branch-sim=yes", *caches),
+            *("--compress-strings=no", "--compress-pos=no", "--cache-sim=yes", "--branch-sim=yes"),
+            *("--collect-jumps=yes", *caches),
         )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pgdyno.meters._contract import Counters, Meter, MeterContext, per_transaction
+from pgdyno.model.experiments.metric import WAL_BYTES
 
-METER = Meter("wal_bytes_per_transaction", "pg_current_wal_insert_lsn()")
+METER = Meter(WAL_BYTES, "pg_current_wal_insert_lsn()")
 
 
 def read(context: MeterContext) -> Counters | None:

@@ -42,6 +42,7 @@ P50, P95, P99 = "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"
 TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/blocks/tail.py
 DRAIN_SHARE = "drain_share"
 WAL_SEGMENTS = "wal_segments_created"
+WAL_BYTES = "wal_bytes_per_transaction"
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
@@ -82,7 +83,7 @@ METRICS: dict[str, Metric] = {
         Metric(
             "written_bytes_per_transaction", "bytes written to storage per transaction", "B", Better.NEITHER
         ),
-        Metric("wal_bytes_per_transaction", "WAL per transaction", "B", Better.NEITHER),
+        Metric(WAL_BYTES, "WAL per transaction", "B", Better.NEITHER),
         Metric(
             "wal_full_page_images_per_transaction",
             "full-page images in the WAL per transaction",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space
 
 TUNED = "tuned"
@@ -15,8 +16,8 @@ TUNED = "tuned"
 class TrialState(StrEnum):
     """How a trial ended."""
 
-    WON = "won"  # faster than the incumbent, whose place it took
-    LOST = "lost"  # slower than the incumbent, or on a workload than the default
+    WON = "won"  # faster than the incumbent, whose place it took; with several aims: on the front
+    LOST = "lost"  # slower than the incumbent, or on a workload than the default; or off the front
     CLOSE = "close"  # not told from the incumbent in the rounds that it was given
     FAILED = "failed"  # its server did not start, or died
     REFUSED = "refused"  # it was not started: it does not fit into memory, or is not durable
@@ -34,9 +35,14 @@ class RoundRatios:
 
 @dataclass(frozen=True)
 class TrialRound(RoundRatios):
-    """Means over all workloads, and those of each; older searches have the former alone."""
+    """Means over all workloads, and those of each; older searches have the former alone.
+
+    ``by_aim`` is ln(candidate / default) of every aim of a search that has several, as it was measured: of
+    latencies, WAL and memory less is better.
+    """
 
     by_workload: Mapping[str, RoundRatios] = field(default_factory=dict)
+    by_aim: Mapping[Aim, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,6 +73,16 @@ class Trial:
         return None if self.has_failed else _mean([one.to_default for one in self.rounds])
 
     @property
+    def by_aim(self) -> Mapping[Aim, float]:
+        """The mean ln(candidate / default) of every aim; nothing if it failed, or the search has none."""
+        if self.has_failed or not self.rounds:
+            return {}
+        return {
+            aim: sum(one.by_aim[aim] for one in self.rounds) / len(self.rounds)
+            for aim in self.rounds[0].by_aim
+        }
+
+    @property
     def has_failed(self) -> bool:
         """Whether it has no figure, however many of its rounds ended."""
         return self.state in {TrialState.FAILED, TrialState.REFUSED}
@@ -86,10 +102,21 @@ class Removal:
 
 
 @dataclass(frozen=True)
+class Member:
+    """A configuration of the front. ``name`` is its variant's in the proof; ``point`` is whole."""
+
+    name: str
+    trial: int
+    point: Point
+
+
+@dataclass(frozen=True)
 class Tuning:
     """A search so far. ``winner`` is None while nothing has beaten the default.
 
     ``subject`` is the server with its data sets, by which a search that goes on is known to be the same.
+    ``aims`` are those of a search for a front, which ends with ``members``; none: it is for throughput, and
+    ends with an ``answer``.
     """
 
     id: str
@@ -103,6 +130,8 @@ class Tuning:
     answer: Point = field(default_factory=dict)
     experiment: str | None = None  # the proof's
     notes: tuple[str, ...] = ()
+    aims: tuple[Aim, ...] = ()
+    members: tuple[Member, ...] = ()
 
     @property
     def winner(self) -> Trial | None:

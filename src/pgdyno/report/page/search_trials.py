@@ -15,6 +15,7 @@ from pgdyno.model.tuning.tuning import Trial, TrialState, Tuning
 from pgdyno.report.charts.search_curve import CurvePoint, search_curve, state_mark
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.tables import NOTHING, Column, Figure, Table, columns, figure
+from pgdyno.report.plain.front_text import outcome
 
 _STATES = {
     TrialState.WON: "became the best",
@@ -28,11 +29,15 @@ _STATES = {
 
 @dataclass(frozen=True)
 class SearchView:
-    """All that a page shows of a search. ``legend`` are the marks in the curve, with their words."""
+    """All that a page shows of a search. ``legend`` are the marks in the curve, with their words.
+
+    ``curve`` None: it had several aims, and no trial was the best.
+    """
 
     id: str
     trials: int
-    curve: Figure
+    table: Table
+    curve: Figure | None
     legend: tuple[tuple[Markup, str], ...]
     removals: Table | None
 
@@ -41,6 +46,8 @@ def search_view(tuning: Tuning) -> SearchView | None:
     """Return the search; None if it has no trial."""
     if not tuning.trials:
         return None
+    if tuning.aims:
+        return SearchView(tuning.id, len(tuning.trials), _trials_for_front(tuning), None, (), None)
     points = list(_points(tuning))
     caption = Caption(
         "search",
@@ -51,11 +58,13 @@ def search_view(tuning: Tuning) -> SearchView | None:
     def draw(width: float) -> Markup:
         return search_curve(caption, points, width=width)
 
+    table = _trials(tuning)
     present = {one.state for one in tuning.trials}
     return SearchView(
         tuning.id,
         len(tuning.trials),
-        figure(draw, _trials(tuning), title="Trials of the search"),
+        table,
+        figure(draw, table, title="Trials of the search"),
         tuple((state_mark(state, 13, 7), words) for state, words in _STATES.items() if state in present),
         _removals(tuning) if tuning.removals else None,
     )
@@ -97,6 +106,31 @@ def _trials(tuning: Tuning) -> Table:
                 str(len(one.rounds)),
                 _outcome(one),
                 _difference(one.point, {} if one.incumbent is None else by_number[one.incumbent]),
+            )
+            for one in tuning.trials
+        ),
+    )
+
+
+def _trials_for_front(tuning: Tuning) -> Table:
+    return Table(
+        "Each figure is of a short measurement, beside the default",
+        (
+            Column("Trial", is_number=True),
+            *(Column(aim.label, is_number=True) for aim in tuning.aims),
+            Column("Rounds", is_number=True),
+            *columns("Outcome", "Changes"),
+        ),
+        tuple(
+            (
+                str(one.number),
+                *(
+                    numbers.change(math.exp(one.by_aim[aim])) if one.by_aim else NOTHING
+                    for aim in tuning.aims
+                ),
+                str(len(one.rounds)),
+                _outcome(one) if one.has_failed else outcome(one),
+                _difference(one.point, {}),
             )
             for one in tuning.trials
         ),

@@ -10,10 +10,9 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.hosts.kernel_file import display_name
-from pgdyno.model.plans.plan import PER_APPLICATION
-from pgdyno.model.tuning.space import BUILD, Point
 from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
-from pgdyno.model.variants.variant import is_guc
+from pgdyno.report.plain.front_text import front_lines, front_trial_line, proven_front_lines
+from pgdyno.report.plain.point_text import grouped, short_point
 
 _ENDED = {
     TrialState.WON: "the best so far",
@@ -21,7 +20,6 @@ _ENDED = {
     TrialState.CLOSE: "no clear difference from the best",
     TrialState.RUNNING: "interrupted",
 }
-_SHOWN_CHANGES = 4
 _PROVEN = {
     Decision.BETTER: "faster",
     Decision.WORSE: "slower",
@@ -34,7 +32,9 @@ def trial_line(trial: Trial) -> str:
     """Return one line about a trial that has ended."""
     if trial.gain is None:
         return f"trial {trial.number}: {trial.state.value}: {trial.reason}"
-    point = _point(trial.point, _SHOWN_CHANGES)
+    if trial.by_aim:
+        return front_trial_line(trial)
+    point = short_point(trial.point)
     rounds = f"{len(trial.rounds)} round{'s' * (len(trial.rounds) > 1)}"
     gain = numbers.change(math.exp(trial.gain))
     ended = trial.reason or _ENDED[trial.state]
@@ -52,13 +52,15 @@ def removal_line(removal: Removal) -> str:
 
 def answer_text(tuning: Tuning) -> str:
     """Return the answer, with how it was found; it is proven afterwards."""
-    return "".join(f"{line}\n" for line in _answer_lines(tuning))
+    lines = front_lines(tuning) if tuning.aims else _answer_lines(tuning)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def proof_text(tuning: Tuning, proof: Experiment) -> str:
-    """Return a sentence on the proof of an answer, and the notes of its search."""
-    said = f"Measured afresh, against the default: {_found(proof)}."
-    return "".join(f"{line}\n" for line in (said, *tuning.notes))
+    """Return a sentence on the proof of an answer, or a table of a front's, and the notes of its search."""
+    of_one = f"Measured afresh, against the default: {_found(proof)}."
+    said = proven_front_lines(tuning, proof) if tuning.aims else [of_one]
+    return "".join(f"{line}\n" for line in (*said, *tuning.notes))
 
 
 def _found(proof: Experiment) -> str:
@@ -85,30 +87,4 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
         return
     shorter = f"; {len(removed)} were left out, as it is as fast without them" if removed else ""
     yield f"The fastest, trial {winner.number}, had {len(winner.point)} changes{shorter}. The answer:"
-    yield from _grouped(tuning)
-
-
-def _grouped(tuning: Tuning) -> Iterator[str]:
-    """Yield the answer in groups: settings, programs, then the start of the server and its machine."""
-    for title, keys in (
-        ("postgresql.conf", [key for key in tuning.answer if is_guc(key) and key != BUILD]),
-        ("programs: pgdyno switch --help says how a server moves to a build", [BUILD]),
-        ("machine and start", [key for key in tuning.answer if not is_guc(key)]),
-    ):
-        shown = [key for key in keys if key in tuning.answer]
-        if shown:
-            yield f"  # {title}"
-        for key in shown:
-            yield f"  {display_name(key)} = {tuning.answer[key]}{_remark(tuning, key)}"
-
-
-def _remark(tuning: Tuning, key: str) -> str:
-    if key in PER_APPLICATION:
-        return "  # suits this workload's statements, may harm others: set it for this application alone"
-    return "  # planned; a search is too short to judge it" if key in tuning.space.kept else ""
-
-
-def _point(point: Point, most: int) -> str:
-    shown = [f"{display_name(key)}={value}" for key, value in point.items()]
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more
+    yield from grouped(tuning.answer, tuning.space.kept)

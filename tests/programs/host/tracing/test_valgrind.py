@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.host.tracing.valgrind import find_valgrind, output_of, unknown_instruction
-from pgdyno.profiling.callgrind import parse_callgrind
+from pgdyno.profiling.callgrind import TAKEN, parse_callgrind
 
 pytestmark = [
     pytest.mark.skipif(find_valgrind() is None, reason="valgrind is not installed: apt-get install valgrind"),
@@ -47,6 +47,7 @@ def test_a_loops_turns_are_counted(tmp_path: Path) -> None:
     assert set(of_turn) == {1000}
     assert found.totals["Ir"] == sum(sum(counts.values()) for counts in found.executed.values())
     assert found.totals["Bc"] >= 1000
+    assert found.totals[TAKEN] >= 2999  # of each turn a call and a return, and a jump back but for the last
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instruction is x86-64's")

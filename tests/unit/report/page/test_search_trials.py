@@ -21,7 +21,7 @@ def view(*trials: Trial) -> SearchView:
 
 
 def test_each_trial_says_what_it_changed_against_the_best_at_its_time() -> None:
-    changes = [row[CHANGES] for row in view().curve.table.rows]
+    changes = [row[CHANGES] for row in view().table.rows]
     assert changes[0] == "shared_buffers=2GB, work_mem=16MB, vm.swappiness=1"
     assert changes[3] == "plan_cache_mode=force_generic_plan"
     assert changes[7] == (
@@ -30,7 +30,7 @@ def test_each_trial_says_what_it_changed_against_the_best_at_its_time() -> None:
 
 
 def test_each_trial_says_how_it_ended() -> None:
-    outcomes = [row[OUTCOME] for row in view().curve.table.rows]
+    outcomes = [row[OUTCOME] for row in view().table.rows]
     assert outcomes == [
         "became the best",
         "slower",
@@ -50,7 +50,9 @@ def test_the_legend_has_the_marks_that_are_there() -> None:
 
 
 def test_the_steps_rise_where_a_trial_became_the_best() -> None:
-    line = str(view().curve.wide).split('<polyline points="')[1].split('"')[0]
+    curve = view().curve
+    assert curve is not None
+    line = str(curve.wide).split('<polyline points="')[1].split('"')[0]
     corners = [tuple(map(float, pair.split(","))) for pair in line.split()]
     heights = [y for _, y in corners]
     assert len(corners) == 6  # the default, two for each of two steps, and the right end

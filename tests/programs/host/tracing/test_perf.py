@@ -1,0 +1,71 @@
+"""A real perf that samples a process, and what is said where it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgdyno.host.tracing.perf import STACKS, find_perf, read_recording, recording, sampling
+from pgdyno.model.errors import ServerError
+from pgdyno.profiling.stacks import parse_stacks
+
+NAMES = Path("/proc/kallsyms")
+installed = pytest.mark.skipif(
+    find_perf() is None, reason="perf is not installed: apt-get install linux-perf"
+)
+
+
+@pytest.fixture
+def busy() -> Iterator[int]:
+    """A process that computes."""
+    program = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
+    yield program.pid
+    program.kill()
+    program.wait()
+
+
+@installed
+def test_stacks_are_sampled_while_it_is_on(busy: int, tmp_path: Path) -> None:
+    program = shutil.which("perf")
+    assert program
+    with recording(program, sampling(499, [busy]), tmp_path / "perf.data", list) as perf:
+        with perf.on():
+            time.sleep(0.3)
+        perf.end()
+    samples = list(parse_stacks(read_recording(program, perf.file, STACKS, list, NAMES)))
+    assert samples
+    assert {sample.pid for sample in samples} == {busy}
+
+
+@installed
+def test_a_recording_that_perf_cannot_read_is_an_error(tmp_path: Path) -> None:
+    program = shutil.which("perf")
+    assert program
+    file = tmp_path / "perf.data"
+    file.write_text("no recording")
+    with pytest.raises(ServerError, match="perf script could not read what perf record has written"):
+        list(read_recording(program, file, STACKS, list, NAMES))
+
+
+@pytest.fixture
+def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program called perf, the only one there is; a test says what it does."""
+    perf = tmp_path / "perf"
+    perf.write_text("#!/bin/sh\n")
+    perf.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return perf
+
+
+def test_a_perf_of_another_kernel_counts_as_none(made_up: Path) -> None:
+    assert find_perf() == str(made_up)
+    made_up.write_text("#!/bin/sh\nexit 2\n")
+    assert find_perf() is None
+    made_up.unlink()
+    assert find_perf() is None
