@@ -36,6 +36,15 @@ sys.argv = ["-c", *sys.argv[sys.argv.index("-c") + 2:]]
 exec(code)
 """
 
+# Stands for python3 on a host that takes a minute for a connection to another.
+SLOW_TO_CONNECT = """#!/usr/bin/python3
+import socket, sys, time
+socket.create_connection = lambda *_: time.sleep(60)
+code = sys.argv[sys.argv.index("-c") + 1]
+sys.argv = ["-c", *sys.argv[sys.argv.index("-c") + 2:]]
+exec(code)
+"""
+
 # Carries bytes to a host's sshd and back, each way 25 ms late.
 DELAY_S = 0.025
 DELAYING = f"""
@@ -209,6 +218,16 @@ def runners(host: NamespaceHost) -> list[int]:
         ):
             found.append(pid)
     return found
+
+
+@rare
+def test_a_slow_load_host_is_not_the_servers_fault(cell: NamespaceCell, tmp_path: Path) -> None:
+    with planted(cell["planted"], SLOW_TO_CONNECT):
+        checked = check(cell, cell.file(tmp_path, tables(cell, "planted", "client1")))
+    found = checked.findings(obstacles=True)
+    assert found.keys() == {"planted"}
+    assert "it does not answer in time" in found["planted"]
+    assert checked.host("client1")["network"]["to_server_bytes_per_s"] > 0
 
 
 @rare

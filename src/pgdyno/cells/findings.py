@@ -31,6 +31,8 @@ def judged(hosts: Sequence[CheckedHost], own_machine: str) -> CellCheck:
     Shapes: the server's host first.
     """
     found = [finding for host in hosts for finding in _of_host(host, own_machine)]
+    if hosts and isinstance(hosts[0].answer, ReachedHost):  # else the network is not a load host's trouble
+        found += [finding for load in hosts[1:] for finding in _of_network(load)]
     found += _of_pairs(hosts)
     merged = sorted(_merged(found), key=lambda one: not one.is_obstacle)
     return CellCheck(tuple(hosts), tuple(merged), is_usable=not any(one.is_obstacle for one in merged))
@@ -124,9 +126,12 @@ def _of_load(checked: CheckedHost, facts: CellHostFacts, own_machine: str) -> It
             f"it is a {facts.machine}, and pgdyno's driver here is for {own_machine}",
             f"use a {own_machine} host for load, or run pgdyno on a {facts.machine}",
         )
+
+
+def _of_network(checked: CheckedHost) -> Iterator[HostFinding]:
     if isinstance(checked.network, Unknown):
         yield _obstacle(
-            name,
+            checked.host.name,
             f"the network to the server was not measured: {checked.network.reason}",
             "open a port of the server's host to it (probe_port = 5433 in hosts.toml names one); "
             "or give address = in the server's table the address that load hosts reach it by",
@@ -162,6 +167,13 @@ def _of_offsets(
                 f"its clock is {_ahead(offset_s, error_s)} {server_name}'s; they may differ by "
                 f"{numbers.short_duration(MOST_OFFSET_S)}",
                 _CHRONY.format(f"{name} and {server_name}"),
+            )
+        elif abs(offset_s) + error_s > MOST_OFFSET_S:
+            yield _warning(
+                name,
+                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s, so that they may differ by more "
+                f"than {numbers.short_duration(MOST_OFFSET_S)}: the way there is too long to tell",
+                f"run pgdyno nearer to both hosts; or on {name} and {server_name}: chronyc tracking",
             )
 
 

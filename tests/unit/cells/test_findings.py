@@ -90,9 +90,26 @@ def test_load_that_begins_at_another_time_is_an_obstacle() -> None:
     assert found.next_step == f"on client1 and db1: {KEEP_THE_TIME}"
 
 
-def test_an_offset_that_may_be_an_error_is_none() -> None:
+def test_an_offset_that_may_be_an_error_is_a_warning() -> None:
     far = with_answer(LOAD, clock=ClockOffset(0.150, 0.100, 0.200, 30))
-    assert judged([SERVER, far], "x86_64").findings == ()
+    found = only(SERVER, far)
+    assert not found.is_obstacle
+    assert found.said == (
+        "its clock is 149\N{NO-BREAK SPACE}ms (±\N{NO-BREAK SPACE}100\N{NO-BREAK SPACE}ms) ahead of db1's, "
+        "so that they may differ by more than 50\N{NO-BREAK SPACE}ms: the way there is too long to tell"
+    )
+    assert found.next_step == "run pgdyno nearer to both hosts; or on client1 and db1: chronyc tracking"
+
+
+def test_an_offset_within_the_limit_for_sure_is_none() -> None:
+    near = with_answer(LOAD, clock=ClockOffset(0.030, 0.015, 0.030, 30))
+    assert judged([SERVER, near], "x86_64").findings == ()
+
+
+def test_a_server_that_is_lost_is_no_fault_of_a_load_host() -> None:
+    lost = replace(SERVER, answer=Trouble("the connection was lost", "see to it"))
+    unmeasured = replace(LOAD, network=Unknown("db1 cannot be used"))
+    assert only(lost, unmeasured).hosts == ("db1",)
 
 
 def test_hosts_that_agree_and_differ_from_this_machine_are_a_warning() -> None:

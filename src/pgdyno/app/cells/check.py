@@ -37,7 +37,9 @@ from pgdyno.remote.ssh import by_hand
 
 _EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
 _TRIAL_BYTES = 16 << 20  # arbitrary: three times the driver
+_LISTEN_LIMIT_S = 10.0
 _PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's: 1.5 s when nothing is wrong
+_LATER_S = 5.0  # how much longer the server's runner may take: it has its own end, after 10 s
 _GRACE_S = 10.0
 
 
@@ -46,7 +48,7 @@ def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck
 
     Nothing stays on a host: the runner ends with the connection, or by itself after its lifetime.
     """
-    lifetime_s = limit_s + _PROBE_LIMIT_S * len(cell.loads) + _GRACE_S
+    lifetime_s = limit_s + (_LISTEN_LIMIT_S + _PROBE_LIMIT_S + _LATER_S) * len(cell.loads) + _GRACE_S
     progress.step(f"asking {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
     with ExitStack() as stack:
         runners = [stack.enter_context(sent_runner(host, cell.ssh_config, lifetime_s)) for host in cell.all]
@@ -61,6 +63,7 @@ def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck
         server, *loads = [CheckedHost(host, answer) for host, answer in zip(cell.all, answers, strict=True)]
         network = _Network(cell, server, runners[0], progress)
         loads = [network.checked(load, runner) for load, runner in zip(loads, runners[1:], strict=True)]
+        server = network.server
         for runner, answer in zip(runners, answers, strict=True):
             if isinstance(answer, ReachedHost):
                 runner.finish()
@@ -93,11 +96,16 @@ def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Tr
             facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))
         )
     except RemoteHostError as error:
-        return explained(error.message, error.detail, by_hand(host, cell.ssh_config))
+        return _trouble(host, error, cell)
+
+
+def _trouble(host: CellHost, error: RemoteHostError, cell: CellHosts) -> Trouble:
+    return explained(error.message, error.detail, by_hand(host, cell.ssh_config))
 
 
 def _exchange(ask: Callable[[], int]) -> ClockExchange:
-    sent_ns, began_ns = time.time_ns(), time.monotonic_ns()
+    began_ns = time.monotonic_ns()  # first: what comes between the two is within the round trip then
+    sent_ns = time.time_ns()
     theirs_ns = ask()
     return ClockExchange(sent_ns, theirs_ns, time.monotonic_ns() - began_ns)
 
@@ -123,31 +131,35 @@ class _Network:
     """Connections of load hosts to the server's host, one after another: two at once would share it."""
 
     def __init__(self, cell: CellHosts, server: CheckedHost, runner: Runner, progress: Progress) -> None:
-        self._cell, self._server, self._runner, self._progress = cell, server, runner, progress
-        self._is_lost = not isinstance(server.answer, ReachedHost)
+        self.server = server
+        """It has a trouble as its answer from when it is lost."""
+        self._cell, self._runner, self._progress = cell, runner, progress
 
     def checked(self, load: CheckedHost, runner: Runner) -> CheckedHost:
         """Return a load host with the measurements of its connection."""
         if isinstance(load.answer, Trouble):
             return load
-        name, server = load.host.name, self._server.host.name
-        if self._is_lost:
-            return CheckedHost(load.host, load.answer, Unknown(f"{server} cannot be used"))
-        self._progress.step(f"network between {name} and {server}")
-        try:
-            return CheckedHost(load.host, load.answer, self._probe(runner))
-        except RemoteHostError as error:
-            self._is_lost = True  # answers of earlier questions may still come
-            return CheckedHost(load.host, load.answer, Unknown(f"{server} was lost: {error.message}"))
+        name, server = load.host.name, self.server.host
+        if isinstance(self.server.answer, ReachedHost):
+            self._progress.step(f"network between {name} and {server.name}")
+            try:
+                return CheckedHost(load.host, load.answer, self._probe(runner, self.server.answer.facts))
+            except RemoteHostError as error:  # answers to earlier questions may still come: ask no more
+                self.server = CheckedHost(server, _trouble(server, error, self._cell))
+        return CheckedHost(load.host, load.answer, Unknown(f"{server.name} cannot be used"))
 
-    def _probe(self, load: Runner) -> NetworkProbe | Unknown:
-        for runner in (self._runner, load):
-            runner.limit(_PROBE_LIMIT_S)
-        address = self._address()
+    def _probe(self, load: Runner, server: CellHostFacts) -> NetworkProbe | Unknown:
+        """Measure a connection. Raises: RemoteHostError if the server's host is lost."""
+        address = self._address(server)
+        if isinstance(address, Unknown):
+            return address
+        self._runner.limit(_LISTEN_LIMIT_S)
         listening = self._runner.listen(address, self._cell.probe_port)
         if isinstance(listening, Failed):
-            return Unknown(f"{self._server.host.name} cannot listen on {address}: {listening.error}")
+            return Unknown(f"{self.server.host.name} cannot listen on {address}: {listening.error}")
         token = secrets.token_hex(16)
+        load.limit(_PROBE_LIMIT_S)
+        self._runner.limit(_PROBE_LIMIT_S + _LATER_S)  # so that a slow load host is not its fault
         self._runner.begin_accepting(token)
         try:
             probed = load.probe(address, listening.port, token)
@@ -162,14 +174,12 @@ class _Network:
             probed.round_trip_s, accepted.to_server_bytes_per_s, probed.from_server_bytes_per_s
         )
 
-    def _address(self) -> str:
-        """Return where load hosts reach the server. Raises: RemoteHostError if it names no address."""
-        assert isinstance(self._server.answer, ReachedHost)  # noqa: S101 — the probes begin with that
-        named = self._server.host.address
+    def _address(self, server: CellHostFacts) -> str | Unknown:
+        """Return where load hosts reach the server."""
+        named = self.server.host.address
         if named is not None:
             return named
-        said = self._server.answer.facts.address
         try:
-            return str(ipaddress.ip_address(said))
-        except ValueError as error:
-            raise RemoteHostError(f'the server\'s host gives its address as "{said}"') from error
+            return str(ipaddress.ip_address(server.address))
+        except ValueError:
+            return Unknown(f'{self.server.host.name} gives its address as "{server.address}"')
