@@ -6,14 +6,20 @@ Source: OpenSSH 9.2, sshconnect.c and ssh.c, in the C locale.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pgdyno.model.cells.check import Trouble
 
 _FINGERPRINT = re.compile(r"\b(SHA256:[A-Za-z0-9+/=]{20,60})")
-_OFFENDING = re.compile(r"^Offending \w+ key in (.+):(\d+)$", re.MULTILINE)
-_REFUSED = re.compile(r"Permission denied \(([a-z,-]+)\)")
+_REFUSED = re.compile(r"Permission denied \([a-z,-]{1,200}\)")
+_OF_A_JUMP = re.compile(
+    r"kex_exchange_identification: Connection closed by remote host$|Connection closed by UNKNOWN port \d+$"
+)
+"""The last words where another ssh has failed, that of a jump host; its own words stand before."""
+
 _KEYS_OF_THE_HOST = "on the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub"
-_UNKNOWN = "host key is known for"
+_FAILED = "ssh ended with status 255"
+_MOST_CHARACTERS = 300
 _LAST_LINES = 3
 """Of ssh's words: a host's banner stands before them, and may say anything."""
 
@@ -36,12 +42,17 @@ _PLAIN = (
 """Words of ssh or of ours, what they mean, and a step. {} stands for the command that reaches the host."""
 
 
-def explained(message: str, words: str | None, by_hand: str) -> Trouble:
-    """Return the trouble that a failed connection means. ``by_hand``: the command that reaches the host."""
+def explained(message: str, words: str | None, by_hand: str, *, has_begun: bool) -> Trouble:
+    """Return the trouble that a failed connection means. ``by_hand``: the command that reaches the host.
+
+    ``has_begun``: our program has spoken there. ssh was content with all keys then, and the words are the
+    host's.
+    """
     said = words or ""
     end = "\n".join([*_lines(said)[-_LAST_LINES:], message])
+    about_keys = None if has_begun or message != _FAILED else _about_keys(said, by_hand)
     return (
-        _about_keys(said, by_hand)
+        about_keys
         or next(
             (
                 Trouble(f"{meaning} ({_last_line(said) or message})", step.format(by_hand))
@@ -55,17 +66,12 @@ def explained(message: str, words: str | None, by_hand: str) -> Trouble:
 
 
 def _about_keys(said: str, by_hand: str) -> Trouble | None:
-    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
-        return _changed(said, by_hand)
-    if _UNKNOWN in said:
-        return Trouble(
-            f"its host key is not known ({_line_with(_UNKNOWN, said)})",
-            f"connect once by hand, and compare the fingerprint before saying yes: {by_hand} "
-            f"({_KEYS_OF_THE_HOST})",
-        )
-    if "Host key verification failed" in said:
-        return Trouble(f"its host key is not accepted ({_last_line(said)})", f"see it by hand: {by_hand}")
-    if refused := _REFUSED.search(said):
+    lines = _lines(said)
+    while lines and _OF_A_JUMP.match(lines[-1]):
+        del lines[-1]
+    if lines and lines[-1] == "Host key verification failed.":
+        return _about_host_key(lines, by_hand)
+    if refused := _REFUSED.search("\n".join(lines[-_LAST_LINES:])):
         return Trouble(
             f"it accepts none of your keys (ssh: {refused[0]})",
             "load the key into the agent (ssh-add), name it (key = in hosts.toml), or have it accepted there "
@@ -74,28 +80,29 @@ def _about_keys(said: str, by_hand: str) -> Trouble | None:
     return None
 
 
-def _changed(said: str, by_hand: str) -> Trouble:
-    """Return the trouble that only the owner can decide: a stranger in between, or a new installation."""
-    seen, offending = _FINGERPRINT.search(said), _OFFENDING.search(said)
-    place = f"; {offending[1]} line {offending[2]} has another" if offending else ""
-    remove = (
-        f"remove line {offending[2]} of {offending[1]}" if offending else "remove the old one (ssh-keygen -R)"
-    )
-    return Trouble(
-        f"its host key has changed: it shows {seen[1] if seen else 'another'}{place}. "
-        "Somebody may be between you and the host",
-        f"ask its owner whether the key was changed, and compare it {_KEYS_OF_THE_HOST} . "
-        f"Only if it is the same, {remove}, and connect once by hand: {by_hand}",
-    )
+def _about_host_key(lines: Sequence[str], by_hand: str) -> Trouble:
+    """Return a trouble that only the owner can decide: a stranger in between, or a new installation."""
+    if any("REMOTE HOST IDENTIFICATION HAS CHANGED" in line for line in lines):
+        seen = _FINGERPRINT.findall("\n".join(lines))
+        return Trouble(
+            f"its host key has changed: it shows {seen[-1] if seen else 'another'}. "
+            "Somebody may be between you and the host",
+            f"ask its owner whether the key was changed, and compare it {_KEYS_OF_THE_HOST} . "
+            f"Only if it is the same, connect by hand; ssh says how to remove the old one: {by_hand}",
+        )
+    unknown = [line for line in lines if "host key is known for" in line]
+    if unknown:
+        return Trouble(
+            f"its host key is not known ({unknown[-1][:_MOST_CHARACTERS]})",
+            f"connect once by hand, and compare the fingerprint before saying yes: {by_hand} "
+            f"({_KEYS_OF_THE_HOST})",
+        )
+    return Trouble(f"its host key is not accepted ({lines[-1]})", f"see it by hand: {by_hand}")
 
 
 def _last_line(said: str) -> str:
     """Return the last line that says something, without ssh's name for itself."""
-    return next(iter(_lines(said)[-1:]), "").removeprefix("ssh: ")[:300]
-
-
-def _line_with(phrase: str, said: str) -> str:
-    return next(line for line in _lines(said) if phrase in line)
+    return next(iter(_lines(said)[-1:]), "").removeprefix("ssh: ")[:_MOST_CHARACTERS]
 
 
 def _lines(said: str) -> list[str]:

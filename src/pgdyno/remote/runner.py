@@ -40,6 +40,7 @@ class Runner:
 
     def __init__(self, channel: Channel, greeting: str) -> None:
         """Take over a channel."""
+        self.has_begun = False
         self._channel, self._greeting = channel, greeting
 
     def limit(self, limit_s: float) -> None:
@@ -50,6 +51,7 @@ class Runner:
         """Wait until it greets. Raises: RemoteHostError, with ssh's words, if it does not."""
         for _ in range(_MOST_CHATTER):
             if self._channel.line().strip() == self._greeting.encode():
+                self.has_begun = True
                 return
         raise RemoteHostError("it says other things than pgdyno's runner would")
 

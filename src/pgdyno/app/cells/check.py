@@ -96,11 +96,12 @@ def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Tr
             facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))
         )
     except RemoteHostError as error:
-        return _trouble(host, error, cell)
+        return _trouble(host, runner, error, cell)
 
 
-def _trouble(host: CellHost, error: RemoteHostError, cell: CellHosts) -> Trouble:
-    return explained(error.message, error.detail, by_hand(host, cell.ssh_config))
+def _trouble(host: CellHost, runner: Runner, error: RemoteHostError, cell: CellHosts) -> Trouble:
+    reaching = by_hand(host, cell.ssh_config)
+    return explained(error.message, error.detail, reaching, has_begun=runner.has_begun)
 
 
 def _exchange(ask: Callable[[], int]) -> ClockExchange:
@@ -145,7 +146,7 @@ class _Network:
             try:
                 return CheckedHost(load.host, load.answer, self._probe(runner, self.server.answer.facts))
             except RemoteHostError as error:  # answers to earlier questions may still come: ask no more
-                self.server = CheckedHost(server, _trouble(server, error, self._cell))
+                self.server = CheckedHost(server, _trouble(server, self._runner, error, self._cell))
         return CheckedHost(load.host, load.answer, Unknown(f"{server.name} cannot be used"))
 
     def _probe(self, load: Runner, server: CellHostFacts) -> NetworkProbe | Unknown:
