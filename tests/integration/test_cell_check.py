@@ -186,7 +186,8 @@ def test_a_link_that_is_cut_is_noticed_and_the_runner_ends_by_itself(
     host = cell["planted"]
     host.plant("postgres", "#!/bin/sh\nexec sleep 4\n")  # so that the cut comes while it is asked
     directory = host.directory / "bin"
-    file = cell.file(tmp_path, tables(cell, "client1", planted=f'{LOAD}\npostgresql = "{directory}"'))
+    server = f'role = "server"\ncpus = "0"\npostgresql = "{directory}"'
+    file = cell.file(tmp_path, {"planted": server, "client1": LOAD})
     process = cell.pgdyno("cell", "check", "--cell", str(file), "--limit", "15s", "--json")
     wait_until(lambda: bool(runners(host)))
     host.link("down")

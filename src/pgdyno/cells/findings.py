@@ -103,10 +103,12 @@ def _of_cpus(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFinding
 
 def _of_server(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFinding]:
     name, named = checked.host.name, checked.host.postgresql
-    if not facts.postgresql:
+    if all(one.trouble for one in facts.postgresql):
+        none = f"there is no PostgreSQL in {named}" if named else "no PostgreSQL was found there"
+        broken = "; ".join(f"{one.directory}/postgres {one.trouble}" for one in facts.postgresql)
         yield _obstacle(
             name,
-            f"there is no PostgreSQL in {named}" if named else "no PostgreSQL was found there",
+            broken or none,
             f"install it, or name the directory with postgres: postgresql = … in [hosts.{name}]",
         )
     if facts.sudo:

@@ -8,6 +8,7 @@ of its own, and removed whatever happens.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -68,7 +69,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "python": platform.python_version(),
         "is_synchronised": is_synchronised(),
-        "postgresql": postgresql(question["postgresql"]),
+        "postgresql": postgresql(question["postgresql"]) if question["is_server"] else [],
     }
 
 
@@ -84,16 +85,42 @@ def why_no_sudo() -> str:
     """Return why root's rights are not had without a password; nothing if they are."""
     if os.geteuid() == 0:
         return ""
-    command = ["sudo", "-n", "true"]
     try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=PROGRAM_LIMIT_S, check=False,
-        )  # fmt: skip
-    except OSError:  # also of a directory in PATH that is closed to us
+        status, output = output_of(["sudo", "-n", "true"])
+    except FileNotFoundError:
         return "sudo is not installed"
-    said = done.stdout.decode(errors="replace").strip().splitlines()
-    return "" if done.returncode == 0 else (said or ["sudo fails"])[-1][:200]
+    except (OSError, subprocess.SubprocessError) as error:
+        return "sudo " + trouble_with(error)
+    said = output.splitlines()
+    return "" if status == 0 else (said or ["sudo fails"])[-1][:200]
+
+
+def output_of(command: list[str]) -> tuple[int, str]:
+    """Return the status of a program that says little, and its words.
+
+    subprocess.run would wait without end for a program that we may not kill, as sudo: it is root's.
+    """
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        output = process.communicate(timeout=PROGRAM_LIMIT_S)[0]
+    except BaseException:
+        with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
+            process.kill()
+            process.wait(1)
+        if process.stdout:
+            process.stdout.close()
+        raise
+    return process.returncode, output.decode(errors="replace").strip()
+
+
+def trouble_with(error: Exception) -> str:
+    """Return why a program did not say anything, to be put behind its name."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"does not answer within {PROGRAM_LIMIT_S:g}\u00a0s"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"cannot be run: {reason or error}"[:200]
 
 
 def first_line(path: str) -> str:
@@ -126,18 +153,24 @@ def is_synchronised() -> bool | None:
 
 
 def postgresql(named: str | None) -> list[dict[str, str]]:
-    """Return the directories with a PostgreSQL, and their versions."""
+    """Return the directories with a PostgreSQL, with their versions or what is wrong with them."""
     found = []
     for directory in [Path(named)] if named else usual_directories():
         program = directory / "postgres"
         if os.access(program, os.X_OK):
-            done = subprocess.run(
-                [str(program), "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, timeout=PROGRAM_LIMIT_S, check=False,
-            )  # fmt: skip
-            version = done.stdout.decode(errors="replace").strip()[:200]
-            found.append({"directory": str(directory), "version": version})
+            version, trouble = version_of(program)
+            found.append({"directory": str(directory), "version": version, "trouble": trouble})
     return found
+
+
+def version_of(program: Path) -> tuple[str, str]:
+    """Return the version that a program says, and nothing; or nothing, and why it says none."""
+    try:
+        status, output = output_of([str(program), "--version"])
+    except (OSError, subprocess.SubprocessError) as error:
+        return "", trouble_with(error)
+    last = (output.splitlines() or ["it says nothing"])[-1][:200]
+    return (last, "") if status == 0 else ("", f"fails: {last}")
 
 
 def usual_directories() -> list[Path]:

@@ -39,6 +39,7 @@ class ProgramsAnswer(_Strict):
 
     directory: _Text
     version: _Text
+    trouble: _Text
 
 
 class FactsAnswer(_Strict):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pgdyno.model.cells.cell import CellHost
+from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.errors import RemoteHostError
 from pgdyno.remote.answers import (
     AcceptAnswer,
@@ -59,9 +59,11 @@ class Runner:
         """Return its clock, in ns since 1970."""
         return self._answered(self._asked(ClockAnswer, do="clock")).ns
 
-    def facts(self, postgresql: str | None) -> FactsAnswer:
-        """Return facts about the host. ``postgresql``: the only directory to look for its programs in."""
-        return self._answered(self._asked(FactsAnswer, do="facts", postgresql=postgresql))
+    def facts(self, host: CellHost) -> FactsAnswer:
+        """Return facts about the host, with its PostgreSQL if it is the server's."""
+        is_server = host.role is HostRole.SERVER
+        question = {"is_server": is_server, "postgresql": host.postgresql}
+        return self._answered(self._asked(FactsAnswer, do="facts", **question))
 
     def trial_write(self, size_bytes: int) -> TrialWriteAnswer:
         """Have it write a file, and remove it."""

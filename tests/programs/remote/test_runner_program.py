@@ -49,12 +49,38 @@ def test_it_says_what_the_host_is(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 17.2'\n")
     program.chmod(0o755)
     connection = "10.0.0.9 50000 10.0.0.1 22"
-    (found,) = answers({"do": "facts", "postgresql": str(tmp_path)}, SSH_CONNECTION=connection)
+    question = {"do": "facts", "is_server": True, "postgresql": str(tmp_path)}
+    (found,) = answers(question, SSH_CONNECTION=connection)
     assert found["kernel"] == platform.release()
     assert found["cpus"] == sorted(os.sched_getaffinity(0))
     assert found["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert found["address"] == "10.0.0.1"
-    assert found["postgresql"] == [{"directory": str(tmp_path), "version": "postgres (PostgreSQL) 17.2"}]
+    said = {"directory": str(tmp_path), "version": "postgres (PostgreSQL) 17.2", "trouble": ""}
+    assert found["postgresql"] == [said]
+
+
+def test_a_load_host_is_not_asked_for_postgresql() -> None:
+    (found,) = answers({"do": "facts", "is_server": False, "postgresql": None})
+    assert found["postgresql"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("no program", "cannot be run: Exec format error"),
+        ("#!/bin/sh\necho 'no such library'; exit 127", "fails: no such library"),
+        ("#!/bin/sh\nexit 1", "fails: it says nothing"),
+        ("#!/bin/sh\nexec sleep 60", "does not answer within 0.2\N{NO-BREAK SPACE}s"),
+    ],
+)  # fmt: skip
+def test_a_program_that_is_broken_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, trouble: str
+) -> None:
+    monkeypatch.setattr(_runner_program, "PROGRAM_LIMIT_S", 0.2)
+    program = tmp_path / "postgres"
+    program.write_text(text)
+    program.chmod(0o755)
+    assert _runner_program.version_of(program) == ("", trouble)
 
 
 def test_it_writes_a_file_and_leaves_none(tmp_path: Path) -> None:

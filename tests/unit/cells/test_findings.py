@@ -162,6 +162,15 @@ def test_a_server_without_postgresql() -> None:
     assert found.next_step == "install it, or name the directory with postgres: postgresql = … in [hosts.db1]"
 
 
+def test_a_postgresql_that_is_broken_is_told_unless_another_one_works() -> None:
+    broken = FoundPrograms("/opt/pg/bin", "", "cannot be run: Exec format error")
+    found = only(with_facts(SERVER, postgresql=(broken,)), LOAD)
+    assert found.is_obstacle
+    assert found.said == "/opt/pg/bin/postgres cannot be run: Exec format error"
+    both = with_facts(SERVER, postgresql=(*FACTS.postgresql, broken))
+    assert judged([both, LOAD], "x86_64").findings == ()
+
+
 def test_a_user_without_rights_is_a_warning_on_the_server_alone() -> None:
     found = only(with_facts(SERVER, sudo="sudo: a password is required"), LOAD)
     assert not found.is_obstacle

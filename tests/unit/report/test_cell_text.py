@@ -22,7 +22,7 @@ kernel                6.1.0 x86_64                                6.1.0 x86_64
 Python                3.11.2                                      3.11.2
 root's rights         yes                                         yes
 free disk             1 GB in /tmp                                1 GB in /tmp
-PostgreSQL            17.2 in /usr/lib/postgresql/17/bin          none found
+PostgreSQL            17.2 in /usr/lib/postgresql/17/bin          –
 wake-up of a CPU      50.0 µs idle, 5.0 µs kept busy              50.0 µs idle, 5.0 µs kept busy
 round trip to server  –                                           100 µs
 sends to server       –                                           954 MB/s

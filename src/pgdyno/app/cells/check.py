@@ -90,7 +90,7 @@ def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Tr
     try:
         runner.begin()
         clock = clock_offset([_exchange(runner.clock) for _ in range(_EXCHANGES)])
-        facts = _facts(runner.facts(host.postgresql))
+        facts = _facts(runner.facts(host))
         trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
         return ReachedHost(
             facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))
@@ -116,7 +116,7 @@ def _facts(answer: FactsAnswer) -> CellHostFacts:
     synchronised: bool | Unknown = (
         Unknown("the kernel does not tell") if answer.is_synchronised is None else answer.is_synchronised
     )
-    programs = tuple(FoundPrograms(one.directory, one.version) for one in answer.postgresql)
+    programs = tuple(FoundPrograms(one.directory, one.version, one.trouble) for one in answer.postgresql)
     replaced = {"cpus": tuple(answer.cpus), "is_synchronised": synchronised, "postgresql": programs}
     return CellHostFacts(**{**said, **replaced})
 

@@ -36,6 +36,7 @@ class FoundPrograms:
 
     directory: str
     version: str
+    trouble: str = ""  # why it says no version
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class CellHostFacts:
     """A host's answers about itself. ``boot_id`` names the running kernel, and so the machine.
 
     ``address`` is where ssh reached it. ``sudo`` says why root's rights are not had; it is empty if they are.
+    ``postgresql`` is empty for load hosts, which are not asked.
     """
 
     host_name: str

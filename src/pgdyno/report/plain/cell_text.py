@@ -109,13 +109,15 @@ def _room(_: CheckedHost, answer: ReachedHost) -> str:
     return f"{numbers.size(answer.trial_write.free_bytes)} in {answer.trial_write.directory}"
 
 
-def _postgresql(_: CheckedHost, answer: ReachedHost) -> str:
+def _postgresql(checked: CheckedHost, answer: ReachedHost) -> str:
+    if checked.host.role is HostRole.LOAD:
+        return NOTHING
     found = answer.facts.postgresql
     return "; ".join(f"{_version(one)} in {one.directory}" for one in found) or "none found"
 
 
 def _version(found: FoundPrograms) -> str:
-    return found.version.removeprefix("postgres (PostgreSQL) ")
+    return "broken" if found.trouble else found.version.removeprefix("postgres (PostgreSQL) ")
 
 
 def _wake_up(_: CheckedHost, answer: ReachedHost) -> str:
