@@ -58,6 +58,9 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
 
+test-cells: setup ## as root: cells of hosts in network namespaces, each with an sshd (four minutes)
+	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/test_cell_check.py
+
 lock: ## write requirements.txt: versions and checksums of all that setup installs
 	@$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet --disable-pip-version-check uv
 	@build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --all-extras \
@@ -109,4 +112,4 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
 
-.PHONY: help setup lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-patches test-cross-build test-machine test-kill-points lint race hostile simulate bench bench-decide
+.PHONY: help setup lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-patches test-cross-build test-machine test-cells test-kill-points lint race hostile simulate bench bench-decide

@@ -6,8 +6,11 @@ import sys
 
 from tests.house.source import CATALOGUES, modules
 
-ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain"}
-PURE = {"stats", "experiments", "search", "report", "privacy", "capture", "profiling", "synthesis", "subset"}
+ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain", "remote"}
+PURE = {
+    *("stats", "experiments", "search", "report", "privacy", "capture", "profiling", "synthesis", "subset"),
+    "cells",
+}
 
 # Who may import which packages of pgdyno, besides itself and ``model``.
 ALLOWED: dict[str, set[str]] = {
@@ -20,6 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "profiling": {"stats"},
     "synthesis": set(),
     "subset": set(),
+    "cells": set(),
     "experiments": {"stats"},
     "report": {"stats", "experiments", "profiling"},
     **{package: set() for package in CATALOGUES | ADAPTERS},

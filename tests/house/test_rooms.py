@@ -15,6 +15,7 @@ COMMANDS = "cli"  # one file per command: a catalogue too
 APP = (
     "",  # local_machine, installations, time_left
     "inspection",
+    "cells",
     "changes",
     "arenas",
     "awake",

@@ -43,6 +43,7 @@ COMMANDS = (
     "experiments",
     "bundle",
     "fleet",
+    "cell",
 )
 """In the order of a user's journey; each is ``cli/<name>.py``, "-" as "_", with the attribute ``command``."""
 

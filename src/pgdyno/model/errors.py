@@ -6,7 +6,8 @@
     │   ├── SettingError               PGD-102  unknown setting, value out of range or not in the list
     │   │   └── HugePagesError         PGD-104  the kernel has no room for so many, at this moment
     │   ├── ExperimentFileError        PGD-103
-    │   └── FormatError                PGD-105  a format has no way to write a name or value
+    │   ├── FormatError                PGD-105  a format has no way to write a name or value
+    │   └── HostsFileError             PGD-106  hosts.toml
     ├── RefusedError                   PGD-200  exit 4   understood, and refused as unsafe
     │   ├── DurabilityError            PGD-201
     │   ├── MemoryProofError           PGD-202
@@ -26,6 +27,7 @@
     │   └── GeneratorFailedError       PGD-402
     ├── StorageError                   PGD-500  exit 1   disk full, unreadable store or bundle
     ├── MeasurementError               PGD-600  exit 1   the machine is too noisy to say anything
+    ├── RemoteHostError                PGD-650  exit 1   a host of a cell does not answer as it should
     ├── StillChangedError              PGD-700  exit 3   failed, and something is still changed
     ├── InterruptedByUserError         PGD-800  exit 130 partial results kept
     └── UnforeseenError                PGD-900  exit 1   what nobody expected, undone like any other failure
@@ -96,6 +98,12 @@ class ExperimentFileError(UsageError):
     """An experiment file is not valid; all its errors are listed at once."""
 
     code = "PGD-103"
+
+
+class HostsFileError(UsageError):
+    """A file with the hosts of a cell is not valid; all its errors are listed at once."""
+
+    code = "PGD-106"
 
 
 class RefusedError(PgdynoError):
@@ -211,6 +219,12 @@ class MeasurementError(PgdynoError):
     """The measuring could not give an answer, for example because too many blocks were void."""
 
     code = "PGD-600"
+
+
+class RemoteHostError(PgdynoError):
+    """A host of a cell is not reached, or does not answer as it should; the detail has ssh's words."""
+
+    code = "PGD-650"
 
 
 class StillChangedError(PgdynoError):

@@ -124,6 +124,13 @@ def duration(duration_s: float) -> str:
     return _two_units(duration_s / 60, 60, "h", "min")
 
 
+def short_duration(duration_s: float) -> str:
+    """Return a duration in µs where it is below a millisecond: ``52.3 µs``."""
+    if 0 < abs(duration_s) < 0.001:
+        return f"{plain(duration_s * 1e6)}{SPACE}µs"
+    return duration(duration_s)
+
+
 def quantity(metric: Metric, value: float) -> str:
     """Return a metric's value with its unit."""
     if metric.unit == "B":

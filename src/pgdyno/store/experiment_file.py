@@ -8,8 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from pathlib import Path
-from reprlib import Repr
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,15 +16,13 @@ from pgdyno.model.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import PHASES, Design
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable
+from pgdyno.store.toml_mistakes import mistakes
 from pgdyno.store.toml_text import toml_text
 
 V = TypeVar("V")
 
 _MOST_CHARACTERS = 256 << 10  # of a file: arbitrary; one with 1,000 variants has 60,000
 _SEVERAL = "a file has one study: make several of it"
-_MOST_MISTAKES = 8  # listed at once: more do not help
-_SHORT = Repr()  # of a value that may nest deep, or be as long as the file
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
 
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
@@ -86,15 +83,7 @@ def read_experiment_file(path: Path) -> Study:
     except OSError as error:
         raise ExperimentFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
     except ValidationError as error:
-        listed = [_describe(dict(one)) for one in error.errors()[:_MOST_MISTAKES]]
-        more = error.error_count() - len(listed)
-        found = "; ".join([*listed, f"and {more} more"] if more else listed)
-        raise ExperimentFileError(
-            f'"{path}" has {error.error_count()} mistakes'
-            if error.error_count() > 1
-            else f'"{path}" has a mistake',
-            detail=found,
-        ) from error
+        raise mistakes(path, error, ExperimentFileError) from error
     except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
         raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
     return _study(path, parsed)
@@ -125,13 +114,3 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
         workloads=tuple(parsed.workloads),
         design=Design(**changes),
     )
-
-
-def _describe(error: dict[str, Any]) -> str:
-    """Describe a mistake in one phrase: its place, its kind, and the value found."""
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f'unknown key "{place}"'
-    if error["type"] == "missing":
-        return f'key "{place}" is missing'
-    return f'"{place}": {error["msg"].lower()}, found {_SHORT.repr(error["input"])}'

@@ -21,10 +21,12 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.ledger.receipt import receipt_document, receipt_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.facts import Unknown
+from pgdyno.remote.answers import FactsAnswer, ProbeAnswer, WakeUpAnswer, parse_answer
 from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.histograms_file import with_histograms
+from pgdyno.store.hosts_file import read_hosts_file
 from pgdyno.store.slices_file import read_slices
 from pgdyno.toolchain.product.manifest import dump_manifest, parse_manifest
 
@@ -39,6 +41,22 @@ def check_experiment_file(data: bytes) -> None:
         assert study.variants
         assert study.workloads
         assert 0 < study.design.block_s < float("inf")
+
+
+def check_hosts_file(data: bytes) -> None:
+    """A TOML file is a cell whose hosts ssh does not take for options, or all that is wrong with it."""
+    with refused_in_words():
+        cell = read_hosts_file(file_with("hosts.toml", data))
+        assert cell.loads
+        assert not any(host.destination.startswith("-") for host in cell.all)
+
+
+def check_remote_answer(data: bytes) -> None:
+    """A line of another host is one of the answers, with figures that can be computed with, or refused."""
+    for kind in (FactsAnswer, WakeUpAnswer, ProbeAnswer):
+        with refused_in_words():
+            answer = parse_answer(data, kind)
+            assert json.loads(json.dumps(answer.model_dump(), allow_nan=False)) == answer.model_dump()
 
 
 def check_journal(data: bytes) -> None:

@@ -107,7 +107,7 @@ def test_names_of_settings_are_folded_so_that_nothing_passes_unmarked(tmp_path: 
 def test_one_setting_in_two_spellings_is_a_mistake(tmp_path: Path, text: str, place: str) -> None:
     with pytest.raises(ExperimentFileError) as caught:
         read_experiment_file(write(tmp_path, text))
-    assert (caught.value.detail or "").startswith(f'"{place}": value error, jit is set twice')
+    assert (caught.value.detail or "").startswith(f'"{place}": jit is set twice')
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 
 from pgdyno.model.facts import Unknown
+from pgdyno.model.hosts.cpu_list import parse_cpu_list
 
-_CPU_RANGE = re.compile(r"^(\d+)(?:-(\d+))?$")
 _SIZE = re.compile(r"^(\d+)\s*([KMG]?)B?$", re.IGNORECASE)
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_MOST_CPUS = 1 << 16  # eight times the kernel's largest NR_CPUS; keeps a damaged file from filling memory
 
 
 def number(text: str) -> int | Unknown:
@@ -47,13 +46,8 @@ def kilobytes(text: str) -> int | Unknown:
 
 def cpu_list(text: str) -> tuple[int, ...] | Unknown:
     """Parse a list of CPUs or nodes: ``0-3,8`` → (0, 1, 2, 3, 8)."""
-    found: set[int] = set()
-    for part in text.split(",") if text else ():
-        match = _CPU_RANGE.match(part.strip())
-        if match is None or int(match[2] or match[1]) >= _MOST_CPUS:
-            return Unknown(f'not a list of CPUs: "{_short(text)}"')
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return tuple(sorted(found))
+    found = parse_cpu_list(text)
+    return Unknown(f'not a list of CPUs: "{_short(text)}"') if found is None else found
 
 
 def chosen(text: str) -> str | Unknown:

@@ -53,7 +53,7 @@ def test_a_cpu_that_is_not_there_is_a_reason() -> None:
 def test_a_machine_on_which_it_hangs_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sleeping = tmp_path / "sleeping.py"
     sleeping.write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr(wakeup, "_PROGRAM", sleeping)
+    monkeypatch.setattr(wakeup, "PROGRAM", sleeping)
     monkeypatch.setattr(wakeup, "_TIMEOUT_S", 0.2)
     assert measure_wake_up([0, 1]).idle_us.value == Unknown("measuring it took longer than 0.2 s")
 
@@ -105,5 +105,5 @@ def test_the_program_runs_without_pgdyno() -> None:
 
 
 def _imports() -> list[str]:
-    lines = Path(wakeup._PROGRAM).read_text().splitlines()
+    lines = Path(wakeup.PROGRAM).read_text().splitlines()
     return [line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))]

@@ -1,0 +1,1 @@
+"""Use cases with more than one machine."""

@@ -1,0 +1,186 @@
+"""``pgdyno cell check``: whether the hosts of a cell can be used, and the next steps where they cannot."""
+
+from __future__ import annotations
+
+import ipaddress
+import platform
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+
+from pgdyno.cells.clock import ClockExchange, clock_offset
+from pgdyno.cells.findings import judged
+from pgdyno.cells.ssh_words import explained
+from pgdyno.host.probing.wakeup import PROGRAM as WAKE_UP_PROGRAM
+from pgdyno.host.probing.wakeup import unknown_wake_up, wake_up_of
+from pgdyno.model import numbers
+from pgdyno.model.cells.cell import CellHost, CellHosts
+from pgdyno.model.cells.check import (
+    CellCheck,
+    CellHostFacts,
+    CheckedHost,
+    FoundPrograms,
+    NetworkProbe,
+    ReachedHost,
+    TrialWrite,
+    Trouble,
+)
+from pgdyno.model.errors import RemoteHostError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.hosts.probes import WakeUp
+from pgdyno.model.ports import Progress
+from pgdyno.remote.answers import FactsAnswer, Failed, WakeUpAnswer
+from pgdyno.remote.runner import Runner, sent_runner
+from pgdyno.remote.ssh import by_hand
+
+_EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
+_TRIAL_BYTES = 16 << 20  # arbitrary: three times the driver
+_LISTEN_LIMIT_S = 10.0
+_PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's: 1.5 s when nothing is wrong
+_LATER_S = 5.0  # how much longer the server's runner may take: it has its own end, after 10 s
+_GRACE_S = 10.0
+
+
+def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck:
+    """Ask all hosts at once, each for ``limit_s`` at most; then each load host connects to the server's.
+
+    Nothing stays on a host: the runner ends with the connection, or by itself after its lifetime.
+    """
+    lifetime_s = limit_s + (_LISTEN_LIMIT_S + _PROBE_LIMIT_S + _LATER_S) * len(cell.loads) + _GRACE_S
+    progress.step(f"asking {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
+    with ExitStack() as stack:
+        runners = [stack.enter_context(sent_runner(host, cell.ssh_config, lifetime_s)) for host in cell.all]
+        pool = stack.enter_context(ThreadPoolExecutor(len(runners)))
+        stack.callback(_stop, runners)  # first of all when we are interrupted: no thread waits any longer
+        for runner in runners:
+            runner.limit(limit_s)
+        asked = [
+            pool.submit(_answer, host, runner, cell) for host, runner in zip(cell.all, runners, strict=True)
+        ]
+        answers = _gathered(cell.all, asked, progress)
+        server, *loads = [CheckedHost(host, answer) for host, answer in zip(cell.all, answers, strict=True)]
+        network = _Network(cell, server, runners[0], progress)
+        loads = [network.checked(load, runner) for load, runner in zip(loads, runners[1:], strict=True)]
+        server = network.server
+        for runner, answer in zip(runners, answers, strict=True):
+            if isinstance(answer, ReachedHost):
+                runner.finish()
+    return judged([server, *loads], platform.machine())
+
+
+def _stop(runners: Sequence[Runner]) -> None:
+    for runner in runners:
+        runner.stop()
+
+
+def _gathered(
+    hosts: Sequence[CellHost], asked: Sequence[Future[ReachedHost | Trouble]], progress: Progress
+) -> list[ReachedHost | Trouble]:
+    """Wait for all answers, and say of each when it is there."""
+    names = dict(zip(asked, (host.name for host in hosts), strict=True))
+    for done in as_completed(asked):
+        is_reached = isinstance(done.result(), ReachedHost)
+        progress.step(f"{names[done]} has answered" if is_reached else f"{names[done]} cannot be used")
+    return [one.result() for one in asked]
+
+
+def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Trouble:
+    try:
+        runner.begin()
+        clock = clock_offset([_exchange(runner.clock) for _ in range(_EXCHANGES)])
+        facts = _facts(runner.facts(host))
+        trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
+        return ReachedHost(
+            facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))
+        )
+    except RemoteHostError as error:
+        return _trouble(host, runner, error, cell)
+
+
+def _trouble(host: CellHost, runner: Runner, error: RemoteHostError, cell: CellHosts) -> Trouble:
+    reaching = by_hand(host, cell.ssh_config)
+    return explained(error.message, error.detail, reaching, has_begun=runner.has_begun)
+
+
+def _exchange(ask: Callable[[], int]) -> ClockExchange:
+    began_ns = time.monotonic_ns()  # first: what comes between the two is within the round trip then
+    sent_ns = time.time_ns()
+    theirs_ns = ask()
+    return ClockExchange(sent_ns, theirs_ns, time.monotonic_ns() - began_ns)
+
+
+def _facts(answer: FactsAnswer) -> CellHostFacts:
+    said = answer.model_dump()
+    synchronised: bool | Unknown = (
+        Unknown("the kernel does not tell") if answer.is_synchronised is None else answer.is_synchronised
+    )
+    programs = tuple(FoundPrograms(one.directory, one.version, one.trouble) for one in answer.postgresql)
+    replaced = {"cpus": tuple(answer.cpus), "is_synchronised": synchronised, "postgresql": programs}
+    return CellHostFacts(**{**said, **replaced})
+
+
+def _wake_up(answer: WakeUpAnswer | Failed) -> WakeUp:
+    if isinstance(answer, Failed):
+        return unknown_wake_up(answer.error)
+    source = f"CPU {answer.waker} wakes a process on CPU {answer.woken}"
+    return wake_up_of(answer.idle_us, answer.busy_us, source)
+
+
+class _Network:
+    """Connections of load hosts to the server's host, one after another: two at once would share it."""
+
+    def __init__(self, cell: CellHosts, server: CheckedHost, runner: Runner, progress: Progress) -> None:
+        self.server = server
+        """It has a trouble as its answer from when it is lost."""
+        self._cell, self._runner, self._progress = cell, runner, progress
+
+    def checked(self, load: CheckedHost, runner: Runner) -> CheckedHost:
+        """Return a load host with the measurements of its connection."""
+        if isinstance(load.answer, Trouble):
+            return load
+        name, server = load.host.name, self.server.host
+        if isinstance(self.server.answer, ReachedHost):
+            self._progress.step(f"network between {name} and {server.name}")
+            try:
+                return CheckedHost(load.host, load.answer, self._probe(runner, self.server.answer.facts))
+            except RemoteHostError as error:  # answers to earlier questions may still come: ask no more
+                self.server = CheckedHost(server, _trouble(server, self._runner, error, self._cell))
+        return CheckedHost(load.host, load.answer, Unknown(f"{server.name} cannot be used"))
+
+    def _probe(self, load: Runner, server: CellHostFacts) -> NetworkProbe | Unknown:
+        """Measure a connection. Raises: RemoteHostError if the server's host is lost."""
+        address = self._address(server)
+        if isinstance(address, Unknown):
+            return address
+        self._runner.limit(_LISTEN_LIMIT_S)
+        listening = self._runner.listen(address, self._cell.probe_port)
+        if isinstance(listening, Failed):
+            return Unknown(f"{self.server.host.name} cannot listen on {address}: {listening.error}")
+        token = secrets.token_hex(16)
+        load.limit(_PROBE_LIMIT_S)
+        self._runner.limit(_PROBE_LIMIT_S + _LATER_S)  # so that a slow load host is not its fault
+        self._runner.begin_accepting(token)
+        try:
+            probed = load.probe(address, listening.port, token)
+        except RemoteHostError as error:
+            probed = Failed(error=error.message)
+        accepted = self._runner.accepted()
+        if isinstance(probed, Failed):
+            return Unknown(f"no connection to {address} port {listening.port}: {probed.error}")
+        if isinstance(accepted, Failed):
+            return Unknown(f"the connection to {address} was lost: {accepted.error}")
+        return NetworkProbe(
+            probed.round_trip_s, accepted.to_server_bytes_per_s, probed.from_server_bytes_per_s
+        )
+
+    def _address(self, server: CellHostFacts) -> str | Unknown:
+        """Return where load hosts reach the server."""
+        named = self.server.host.address
+        if named is not None:
+            return named
+        try:
+            return str(ipaddress.ip_address(server.address))
+        except ValueError:
+            return Unknown(f'{self.server.host.name} gives its address as "{server.address}"')

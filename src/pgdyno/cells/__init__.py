@@ -1,0 +1,1 @@
+"""Judges the hosts of a cell by their answers. Pure."""

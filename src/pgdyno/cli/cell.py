@@ -1,0 +1,69 @@
+"""``pgdyno cell``: a server's host, and hosts that load it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
+from pgdyno.cli.quantities import duration
+
+_WIDTH = 110
+
+
+@click.group(name="cell")
+def command() -> None:
+    """Use more than one machine: a server's host, and hosts that load it."""
+
+
+@command.command(
+    name="check",
+    epilog="\b\nExamples:\n  pgdyno cell check\n  pgdyno cell check --cell lab.toml --limit 1m --json",
+)
+@click.option(
+    "--cell",
+    "file",
+    type=click.Path(path_type=Path),
+    default=Path("hosts.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="The hosts and their roles (docs/guides/two-machines.md).",
+)
+@click.option(
+    "--limit",
+    "limit_s",
+    callback=duration,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How long to wait for a host's answers.",
+)
+@json_option
+def check(*, file: Path, limit_s: float, is_json: bool) -> None:
+    """Look at all hosts of a cell, and name the next steps before they are used.
+
+    Each is reached by ssh, with your own configuration and keys; host keys are always checked, and no
+    password is asked for. A small Python program is sent through the connection and answers: clock, CPUs,
+    kernel, PostgreSQL, rights, free disk, cost of a wake-up. Then each load host opens one TCP connection to
+    the server's host for a second and a half, to measure the network. Nothing is installed, and nothing
+    stays there.
+
+    Exit code 1 says that the cell cannot be used yet.
+    """
+    from pgdyno.app.cells.check import check_cell
+    from pgdyno.report.plain.cell_text import cell_text
+    from pgdyno.store.hosts_file import read_hosts_file
+
+    cell = read_hosts_file(file)
+    progress = open_progress()
+    try:
+        checked = check_cell(cell, limit_s, progress)
+    finally:
+        progress.close()
+    if is_json:
+        print_json({"check": checked})
+    else:
+        echo(cell_text(checked, _WIDTH), nl=False)
+    sys.exit(0 if checked.is_usable else 1)

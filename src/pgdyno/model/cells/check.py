@@ -1,0 +1,119 @@
+"""Answers of the hosts of a cell, and the judgement of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.model.cells.cell import CellHost
+from pgdyno.model.facts import Unknown
+from pgdyno.model.hosts.probes import WakeUp
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a host cannot be used, and the next step for its owner."""
+
+    said: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """How far a host's clock is ahead of this machine's; the truth is within ``error_s`` on either side.
+
+    ``round_trip_s`` is the shortest of ``exchanges`` exchanges.
+    """
+
+    offset_s: float
+    error_s: float
+    round_trip_s: float
+    exchanges: int
+
+
+@dataclass(frozen=True)
+class FoundPrograms:
+    """PostgreSQL's programs in a directory of a host."""
+
+    directory: str
+    version: str
+    trouble: str = ""  # why it says no version
+
+
+@dataclass(frozen=True)
+class TrialWrite:
+    """A file written to a host's directory of temporary files, and removed again."""
+
+    directory: str
+    free_bytes: int
+    trouble: str  # empty if it was written
+    may_run_programs: bool
+
+
+@dataclass(frozen=True)
+class CellHostFacts:
+    """A host's answers about itself. ``boot_id`` names the running kernel, and so the machine.
+
+    ``address`` is where ssh reached it. ``sudo`` says why root's rights are not had; it is empty if they are.
+    ``postgresql`` is empty for load hosts, which are not asked.
+    """
+
+    host_name: str
+    user: str
+    sudo: str
+    address: str
+    boot_id: str
+    kernel: str
+    machine: str
+    cpu_model: str
+    cpus: tuple[int, ...]
+    memory_bytes: int
+    python: str
+    is_synchronised: bool | Unknown
+    postgresql: tuple[FoundPrograms, ...]
+
+
+@dataclass(frozen=True)
+class ReachedHost:
+    """Everything that a host was asked."""
+
+    facts: CellHostFacts
+    clock: ClockOffset
+    trial_write: TrialWrite
+    wake_up: WakeUp
+
+
+@dataclass(frozen=True)
+class NetworkProbe:
+    """A TCP connection between a load host and the server's, in both directions."""
+
+    round_trip_s: float
+    to_server_bytes_per_s: float
+    from_server_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class CheckedHost:
+    """A host with its answers. ``network`` is None for the server's, the other end of all probes."""
+
+    host: CellHost
+    answer: ReachedHost | Trouble
+    network: NetworkProbe | Unknown | None = None
+
+
+@dataclass(frozen=True)
+class HostFinding:
+    """Something to know of some hosts before they are used. An obstacle keeps the cell from being used."""
+
+    hosts: tuple[str, ...]
+    is_obstacle: bool
+    said: str
+    next_step: str
+
+
+@dataclass(frozen=True)
+class CellCheck:
+    """The hosts of a cell, the server's first, with the findings, obstacles first."""
+
+    hosts: tuple[CheckedHost, ...]
+    findings: tuple[HostFinding, ...]
+    is_usable: bool

@@ -1,0 +1,331 @@
+"""Standalone program that answers questions about the host that it runs on.
+
+It is sent through ssh, without pgdyno: nothing is installed, and Python 3.7 with its standard library is
+enough. Each line of its input is a question as JSON, each line of its output the answer. It ends with its
+input; and when its time is over, because nobody may be there any more to end it. Its files are in a directory
+of its own, and removed whatever happens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import pwd
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+PROGRAM_LIMIT_S = 5.0  # for a program that says its version
+WAKE_UP_LIMIT_S = 15.0
+SOCKET_LIMIT_S = 5.0
+MOST_PROGRAMS = 16  # directories with a PostgreSQL
+USUAL_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
+TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
+BLOCK = 65536
+ROUND_TRIPS, ROUND_TRIPS_S = 200, 0.5
+POURING_S = 0.5
+STA_UNSYNC = 0x40  # linux/timex.h
+TIMEX = struct.Struct("@I l l l l i")  # the first members of struct timex, as far as its status
+
+listeners: list[socket.socket] = []
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer to one question; an error of the system is one too."""
+    try:
+        return ANSWERS[question["do"]](question)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return {"error": str(error)}
+
+
+def clock(_: dict[str, Any]) -> dict[str, Any]:
+    """Return the time of the clock."""
+    return {"ns": time.time_ns()}
+
+
+def facts(question: dict[str, Any]) -> dict[str, Any]:
+    """Return facts about the host, its kernel, and our rights there."""
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    return {
+        "host_name": platform.node(),
+        "user": user_name(),
+        "sudo": why_no_sudo(),
+        "address": connection[2] if len(connection) == 4 else "",
+        "boot_id": first_line("/proc/sys/kernel/random/boot_id"),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu_model": cpu_model(),
+        "cpus": sorted(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "python": platform.python_version(),
+        "is_synchronised": is_synchronised(),
+        "postgresql": postgresql(question["postgresql"]) if question["is_server"] else [],
+    }
+
+
+def user_name() -> str:
+    """Return the name that we run under, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def why_no_sudo() -> str:
+    """Return why root's rights are not had without a password; nothing if they are."""
+    if os.geteuid() == 0:
+        return ""
+    try:
+        status, output = output_of(["sudo", "-n", "true"])
+    except FileNotFoundError:
+        return "sudo is not installed"
+    except (OSError, subprocess.SubprocessError) as error:
+        return "sudo " + trouble_with(error)
+    said = output.splitlines()
+    return "" if status == 0 else (said or ["sudo fails"])[-1][:200]
+
+
+def output_of(command: list[str]) -> tuple[int, str]:
+    """Return the status of a program that says little, and its words.
+
+    subprocess.run would wait without end for a program that we may not kill, as sudo: it is root's.
+    """
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        output = process.communicate(timeout=PROGRAM_LIMIT_S)[0]
+    except BaseException:
+        with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
+            process.kill()
+            process.wait(1)
+        if process.stdout:
+            process.stdout.close()
+        raise
+    return process.returncode, output.decode(errors="replace").strip()
+
+
+def trouble_with(error: Exception) -> str:
+    """Return why a program did not say anything, to be put behind its name."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"does not answer within {PROGRAM_LIMIT_S:g}\u00a0s"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"cannot be run: {reason or error}"[:200]
+
+
+def first_line(path: str) -> str:
+    """Return a file's first line; nothing if there is none."""
+    try:
+        with Path(path).open(encoding="ascii", errors="replace") as file:
+            return file.readline(200).strip()
+    except OSError:
+        return ""
+
+
+def cpu_model() -> str:
+    """Return the name of the first CPU; nothing where the kernel shows none, as on Arm."""
+    with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            key, _, value = line.partition(":")
+            if key.strip() in ("model name", "cpu model"):
+                return value.strip()[:200]
+    return ""
+
+
+def is_synchronised() -> bool | None:
+    """Return whether the kernel's clock is kept by a service; None where it may not be asked."""
+    if struct.calcsize("l") != 8:
+        return None  # struct timex has other members there
+    timex = ctypes.create_string_buffer(512)
+    if ctypes.CDLL(None).adjtimex(timex) == -1:
+        return None
+    return not TIMEX.unpack_from(timex)[5] & STA_UNSYNC
+
+
+def postgresql(named: str | None) -> list[dict[str, str]]:
+    """Return the directories with a PostgreSQL, with their versions or what is wrong with them."""
+    found = []
+    for directory in [Path(named)] if named else usual_directories():
+        program = directory / "postgres"
+        if os.access(program, os.X_OK):
+            version, trouble = version_of(program)
+            found.append({"directory": str(directory), "version": version, "trouble": trouble})
+    return found
+
+
+def version_of(program: Path) -> tuple[str, str]:
+    """Return the version that a program says, and nothing; or nothing, and why it says none."""
+    try:
+        status, output = output_of([str(program), "--version"])
+    except (OSError, subprocess.SubprocessError) as error:
+        return "", trouble_with(error)
+    last = (output.splitlines() or ["it says nothing"])[-1][:200]
+    return (last, "") if status == 0 else ("", f"fails: {last}")
+
+
+def usual_directories() -> list[Path]:
+    """Return the directories where PostgreSQL's programs may be, each once."""
+    first = shutil.which("postgres")
+    places = [Path(first).resolve().parent] if first else []
+    for pattern in USUAL_PLACES:
+        places += sorted(Path("/").glob(pattern))
+    return list(dict.fromkeys(places))[:MOST_PROGRAMS]
+
+
+def trial_write(question: dict[str, Any]) -> dict[str, Any]:
+    """Write a file of some size to a directory of our own, and remove both."""
+    place, trouble, free, may_run = os.environ.get("TMPDIR") or TEMPORARY, "", 0, True
+    try:
+        found = os.statvfs(place)
+        free, may_run = found.f_bavail * found.f_frsize, not found.f_flag & os.ST_NOEXEC
+        with tempfile.TemporaryDirectory(prefix="pgdyno-", dir=place) as own:
+            (Path(own) / "trial").write_bytes(bytes(question["bytes"]))
+    except OSError as error:
+        trouble = error.strerror or str(error)
+    return {"directory": place, "free_bytes": free, "trouble": trouble, "may_run_programs": may_run}
+
+
+def wake_up(question: dict[str, Any]) -> dict[str, Any]:
+    """Run the program that measures wake-ups between the first and the last of some CPUs."""
+    usable = os.sched_getaffinity(0)
+    cpus = sorted(usable & set(question["cpus"] or usable))
+    if len(cpus) < 2:
+        return {"error": "there is one CPU, so that nothing wakes another"}
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-", str(cpus[0]), str(cpus[-1])], input=question["program"].encode(),
+        capture_output=True, timeout=WAKE_UP_LIMIT_S, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        return {
+            "error": (done.stderr.decode(errors="replace").strip().splitlines() or ["it failed"])[-1][:200]
+        }
+    return {"waker": cpus[0], "woken": cpus[-1], **json.loads(done.stdout.decode())}
+
+
+def listen(question: dict[str, Any]) -> dict[str, Any]:
+    """Listen on an address of ours; return the port."""
+    family, kind, protocol, _, place = socket.getaddrinfo(
+        question["address"], question["port"], type=socket.SOCK_STREAM
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(place)
+    listener.listen(4)
+    listener.settimeout(SOCKET_LIMIT_S)
+    listeners.append(listener)
+    return {"port": listener.getsockname()[1]}
+
+
+def accept(question: dict[str, Any]) -> dict[str, Any]:
+    """Be the other end of a probe, for the one who has the token; then stop listening."""
+    listener, token = listeners.pop(), question["token"].encode()
+    with listener:
+        while True:
+            connection = listener.accept()[0]
+            connection.settimeout(SOCKET_LIMIT_S)
+            with connection:
+                if received(connection, len(token)) == token:
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    return {"to_server_bytes_per_s": answered(connection)}
+
+
+def answered(connection: socket.socket) -> float:
+    """Send every byte back, pour, and drink; return the rate of receiving."""
+    while received(connection, 1) == b"+":
+        connection.sendall(b"+")
+    pour(connection)
+    return drink(connection)
+
+
+def probe(question: dict[str, Any]) -> dict[str, Any]:
+    """Measure a connection to the server's host."""
+    with socket.create_connection((question["address"], question["port"]), SOCKET_LIMIT_S) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(question["token"].encode())
+        times_ns: list[int] = []
+        ends = time.monotonic() + ROUND_TRIPS_S
+        while not times_ns or (len(times_ns) < ROUND_TRIPS and time.monotonic() < ends):
+            began = time.monotonic_ns()
+            connection.sendall(b"+")
+            received(connection, 1)
+            times_ns.append(time.monotonic_ns() - began)
+        connection.sendall(b".")
+        rate = drink(connection)
+        pour(connection)
+    return {"round_trip_s": sorted(times_ns)[len(times_ns) // 2] / 1e9, "from_server_bytes_per_s": rate}
+
+
+def pour(connection: socket.socket) -> None:
+    """Send for a moment as fast as it goes. The first byte of a block says whether another follows."""
+    more, last = b"+" * BLOCK, b"." * BLOCK
+    ends = time.monotonic() + POURING_S
+    while time.monotonic() < ends:
+        connection.sendall(more)
+    connection.sendall(last)
+
+
+def drink(connection: socket.socket) -> float:
+    """Receive until the last block; return bytes per second, from the end of the first block on."""
+    block, count, began = received(connection, BLOCK), 0, time.monotonic()
+    while block[:1] == b"+":
+        block = received(connection, BLOCK)
+        count += BLOCK
+    return count / max(time.monotonic() - began, 1e-6)
+
+
+def received(connection: socket.socket, count: int) -> bytes:
+    """Return exactly that many bytes."""
+    parts = []
+    while count:
+        part = connection.recv(count)
+        if not part:
+            raise OSError("the other end has closed the connection")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+ANSWERS = {
+    "clock": clock,
+    "facts": facts,
+    "trial_write": trial_write,
+    "wake_up": wake_up,
+    "listen": listen,
+    "accept": accept,
+    "probe": probe,
+}
+
+
+def end(*_: object) -> NoReturn:
+    """Leave, by way of everything that gives something back."""
+    sys.exit("the runner's time is over")
+
+
+def main(greeting: str, limit_s: str) -> None:
+    """Greet, and answer until the input ends."""
+    for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    signal.setitimer(signal.ITIMER_REAL, float(limit_s))
+    say(greeting)
+    for line in iter(sys.stdin.buffer.readline, b""):
+        say(json.dumps(answer(json.loads(line))))
+
+
+def say(text: str) -> None:
+    """Write one line."""
+    sys.stdout.buffer.write(text.encode() + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

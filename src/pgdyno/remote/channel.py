@@ -1,0 +1,152 @@
+"""A program on another host, with lines of bounded length to and from it, and a time limit."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from pgdyno.model import numbers
+from pgdyno.model.errors import RemoteHostError
+
+_MOST_LINE_BYTES = 256 << 10  # the longest answer has 600 times of wake-ups, 12 kB
+_MOST_WORDS_BYTES = 8 << 10  # of ssh's words, the last: a changed host key takes 1 kB, a banner comes before
+_READ_BYTES = 64 << 10
+_ENDING_S, _POLL_S = 2.0, 0.005
+
+
+class Channel:
+    """A program, by its pipes. It is given up when it is silent until ``ends_s``, on the monotonic clock."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """Take over the pipes of a program."""
+        self.ends_s = 0.0
+        self._process = process
+        self._input, self._output, self._errors = map(_pipe, (process.stdin, process.stdout, process.stderr))
+        self._line, self._words = bytearray(), bytearray()
+        self._is_over = False
+        self._selector = selectors.DefaultSelector()
+        for file in (self._output, self._errors):
+            self._selector.register(file, selectors.EVENT_READ)
+
+    def send(self, text: bytes) -> None:
+        """Send some bytes. The end of a program is seen when its answer is read."""
+        with suppress(BrokenPipeError):
+            self._input.write(text)
+
+    def line(self) -> bytes:
+        """Return the next line, without its end.
+
+        Raises: RemoteHostError if there is none in time, it is too long, or the program has ended.
+        """
+        while (end := self._line.find(b"\n")) < 0:
+            if len(self._line) > _MOST_LINE_BYTES:
+                raise self._error(f"it answers with a line of more than {numbers.size(_MOST_LINE_BYTES)}")
+            self._read()
+        line = bytes(self._line[:end])
+        del self._line[: end + 1]
+        return line
+
+    def finish(self) -> None:
+        """Let the program end with its input."""
+        self._input.close()
+        self._status()
+
+    def stop(self) -> None:
+        """End the program, with those by which ssh reaches a host. A thread that waits for a line is told."""
+        if self._process.returncode is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def close(self) -> None:
+        """Give the pipes back. Nobody may wait for a line any more."""
+        self._selector.close()
+        for file in (self._input, self._output, self._errors):
+            file.close()
+
+    def _read(self) -> None:
+        """Wait for some bytes of the program's output, or of ssh's words."""
+        if not self._selector.get_map():
+            raise self._ended()
+        left_s = self.ends_s - time.monotonic()
+        ready = self._selector.select(left_s) if left_s > 0 else []
+        if not ready:
+            raise self._ended() if self._is_over else self._error("it does not answer in time")
+        for key, _ in ready:
+            part = os.read(key.fd, _READ_BYTES)
+            if not part:
+                self._selector.unregister(key.fileobj)
+            elif key.fileobj is self._output:
+                self._line += part
+            else:
+                self._words = (self._words + part)[-_MOST_WORDS_BYTES:]
+        self._see_end()
+
+    def _see_end(self) -> None:
+        """After the end of the output wait a moment for ssh's last words."""
+        waited = self._selector.get_map()
+        if not waited:
+            raise self._ended()
+        if self._output not in waited and not self._is_over:
+            self._is_over, self.ends_s = True, min(self.ends_s, time.monotonic() + _ENDING_S)
+
+    def _ended(self) -> RemoteHostError:
+        status = self._status()
+        return self._error("ssh does not end" if status is None else f"ssh ended with status {status}")
+
+    def _status(self) -> int | None:
+        """Wait a moment for the program's end, and return its status.
+
+        Its number is not given back yet: the programs that it has started are ended by it.
+        """
+        ends_s = time.monotonic() + _ENDING_S
+        with suppress(ChildProcessError):  # it was stopped meanwhile
+            while time.monotonic() < ends_s:
+                ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+                if ended is not None:
+                    return ended.si_status
+                time.sleep(_POLL_S)
+        return None
+
+    def _error(self, message: str) -> RemoteHostError:
+        words = self._words.decode(errors="replace").replace("\r\n", "\n").strip()
+        return RemoteHostError(message, detail=words or None)
+
+
+def _pipe(file: IO[bytes] | None) -> IO[bytes]:
+    if file is None:
+        raise ValueError("the program was started without a pipe")
+    return file
+
+
+@contextmanager
+def opened_channel(argv: Sequence[str], environment: Mapping[str, str]) -> Iterator[Channel]:
+    """Start a program in a session of its own, without a terminal, and end it afterwards.
+
+    Raises: RemoteHostError if there is no such program here.
+    """
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise RemoteHostError(
+            f'there is no program "{argv[0]}" on this machine', hint="install it: openssh-client"
+        ) from error
+    channel = Channel(process)
+    try:
+        yield channel
+    finally:
+        channel.stop()
+        channel.close()

@@ -1,0 +1,123 @@
+"""The runner on another host: a program sent through ssh that answers questions, and is gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgdyno.model.cells.cell import CellHost, HostRole
+from pgdyno.model.errors import RemoteHostError
+from pgdyno.remote.answers import (
+    AcceptAnswer,
+    Answer,
+    ClockAnswer,
+    FactsAnswer,
+    Failed,
+    ListenAnswer,
+    ProbeAnswer,
+    TrialWriteAnswer,
+    WakeUpAnswer,
+    parse_answer,
+)
+from pgdyno.remote.channel import Channel, opened_channel
+from pgdyno.remote.ssh import ssh_command, ssh_environment
+
+_PROGRAM = Path(__file__).with_name("_runner_program.py")
+_START = (
+    'import sys;v=sys.version_info;v<(3,7) and sys.exit("python3 is too old");'
+    'exec(compile(sys.stdin.buffer.read({}),"pgdyno-runner","exec"))'
+)
+_MOST_CHATTER = 200
+"""Lines that a login may say before the runner does: ``.bashrc`` and the like."""
+
+
+class Runner:
+    """A runner that has been sent, and may not have begun."""
+
+    def __init__(self, channel: Channel, greeting: str) -> None:
+        """Take over a channel."""
+        self.has_begun = False
+        self._channel, self._greeting = channel, greeting
+
+    def limit(self, limit_s: float) -> None:
+        """Give it some seconds from now on for all answers."""
+        self._channel.ends_s = time.monotonic() + limit_s
+
+    def begin(self) -> None:
+        """Wait until it greets. Raises: RemoteHostError, with ssh's words, if it does not."""
+        for _ in range(_MOST_CHATTER):
+            if self._channel.line().strip() == self._greeting.encode():
+                self.has_begun = True
+                return
+        raise RemoteHostError("it says other things than pgdyno's runner would")
+
+    def clock(self) -> int:
+        """Return its clock, in ns since 1970."""
+        return self._answered(self._asked(ClockAnswer, do="clock")).ns
+
+    def facts(self, host: CellHost) -> FactsAnswer:
+        """Return facts about the host, with its PostgreSQL if it is the server's."""
+        is_server = host.role is HostRole.SERVER
+        question = {"is_server": is_server, "postgresql": host.postgresql}
+        return self._answered(self._asked(FactsAnswer, do="facts", **question))
+
+    def trial_write(self, size_bytes: int) -> TrialWriteAnswer:
+        """Have it write a file, and remove it."""
+        return self._answered(self._asked(TrialWriteAnswer, do="trial_write", bytes=size_bytes))
+
+    def wake_up(self, program: str, cpus: tuple[int, ...]) -> WakeUpAnswer | Failed:
+        """Have it run the program of wake-ups, between CPUs of a set; an empty one stands for all."""
+        return self._asked(WakeUpAnswer, do="wake_up", program=program, cpus=cpus)
+
+    def listen(self, address: str, port: int) -> ListenAnswer | Failed:
+        """Have it listen on one of its addresses."""
+        return self._asked(ListenAnswer, do="listen", address=address, port=port)
+
+    def begin_accepting(self, token: str) -> None:
+        """Have it take the other end of a probe; its answer is fetched afterwards."""
+        self._send(do="accept", token=token)
+
+    def accepted(self) -> AcceptAnswer | Failed:
+        """Return the other end's measurement of a probe."""
+        return parse_answer(self._channel.line(), AcceptAnswer)
+
+    def probe(self, address: str, port: int, token: str) -> ProbeAnswer | Failed:
+        """Have it measure a connection to a runner that accepts one."""
+        return self._asked(ProbeAnswer, do="probe", address=address, port=port, token=token)
+
+    def finish(self) -> None:
+        """Let it end, and the connection with it."""
+        self._channel.finish()
+
+    def stop(self) -> None:
+        """End the connection at once; the runner ends because nobody is there."""
+        self._channel.stop()
+
+    def _asked(self, kind: type[Answer], **question: object) -> Answer | Failed:
+        self._send(**question)
+        return parse_answer(self._channel.line(), kind)
+
+    def _answered(self, answer: Answer | Failed) -> Answer:
+        if isinstance(answer, Failed):
+            raise RemoteHostError("it cannot tell", detail=answer.error)
+        return answer
+
+    def _send(self, **question: object) -> None:
+        self._channel.send(json.dumps(question).encode() + b"\n")
+
+
+@contextmanager
+def sent_runner(host: CellHost, ssh_config: Path | None, lifetime_s: float) -> Iterator[Runner]:
+    """Send a runner to a host; it may not have begun yet. After its lifetime it ends by itself.
+
+    Raises: RemoteHostError if there is no ssh here.
+    """
+    program, greeting = _PROGRAM.read_bytes(), f"pgdyno-runner-{secrets.token_hex(16)}"
+    start = ["python3", "-I", "-S", "-c", _START.format(len(program)), greeting, f"{lifetime_s:g}"]
+    with opened_channel(ssh_command(host, ssh_config, start), ssh_environment()) as channel:
+        channel.send(program)
+        yield Runner(channel, greeting)

@@ -1,0 +1,153 @@
+"""hosts.toml: the hosts of a cell. Every mistake in it is reported at once."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
+from pgdyno.model.errors import HostsFileError
+from pgdyno.model.hosts.cpu_list import parse_cpu_list
+from pgdyno.store.toml_mistakes import mistakes
+from pgdyno.store.toml_text import toml_text
+
+_MOST_CHARACTERS = 64 << 10  # arbitrary; a file with 64 hosts has 8,000
+_MOST_HOSTS = 64  # arbitrary: each takes a connection and a thread
+_SEVERAL = "a file has one cell: make several of it"
+
+# ssh takes what begins with "-" for an option, and gives names to the shell that starts a ProxyCommand.
+_DESTINATION = re.compile(r"(ssh://)?[A-Za-z0-9_:\[][A-Za-z0-9_.:@%\[\]-]*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
+
+
+def _destination(text: str) -> str:
+    if not _DESTINATION.fullmatch(text):
+        raise ValueError("not a destination of ssh like db1, postgres@db1 or ssh://postgres@db1:2222")
+    return text
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError('not a name of letters, digits, ".", "_" and "-"')
+    return text
+
+
+def _jumps(text: str) -> str:
+    for part in text.split(","):
+        _destination(part)
+    return text
+
+
+def _address(text: str) -> str:
+    if _NAME.fullmatch(text):  # of a host, or an address of IPv4
+        return text
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise ValueError("neither an address nor the name of a host") from None
+
+
+def _cpus(text: object) -> tuple[int, ...]:
+    found = parse_cpu_list(text) if isinstance(text, str) else None
+    if not found:
+        raise ValueError("not a list of CPUs like 0-3,8")
+    return found
+
+
+def _directory(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise ValueError("not an absolute path")
+    return text
+
+
+_Text = Annotated[str, Field(min_length=1, max_length=250)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class HostTable(_Strict):
+    """``[hosts.NAME]``: one host."""
+
+    role: HostRole
+    ssh: Annotated[_Text, AfterValidator(_destination)] | None = None
+    jump: Annotated[_Text, AfterValidator(_jumps)] | None = None
+    key: _Text | None = None
+    address: Annotated[_Text, AfterValidator(_address)] | None = None
+    postgresql: Annotated[_Text, AfterValidator(_directory)] | None = None
+    cpus: Annotated[tuple[int, ...], BeforeValidator(_cpus)] = ()
+
+
+class _HostsFile(_Strict):
+    """The whole file."""
+
+    ssh_config: _Text | None = None
+    probe_port: Annotated[int, Field(ge=0, lt=65536, strict=True)] = 0
+    hosts: Annotated[dict[Annotated[str, AfterValidator(_name)], HostTable], Field(max_length=_MOST_HOSTS)]
+
+
+def read_hosts_file(path: Path) -> CellHosts:
+    """Return the cell in a TOML file. Files that it names are looked for beside it, or in ``~``.
+
+    Raises: HostsFileError listing everything that is wrong with it.
+    """
+    try:
+        text = toml_text(path, _MOST_CHARACTERS, HostsFileError, _SEVERAL)
+        parsed = _HostsFile.model_validate(tomllib.loads(text))
+    except OSError as error:
+        raise HostsFileError(
+            f'could not read "{path}"',
+            detail=str(error.strerror),
+            hint="docs/guides/two-machines.md has an example; name another file with --cell",
+        ) from error
+    except ValidationError as error:
+        raise mistakes(path, error, HostsFileError) from error
+    except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
+        raise HostsFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
+    hosts = [_host(name, table, path.parent) for name, table in parsed.hosts.items()]
+    servers = [host for host in hosts if host.role is HostRole.SERVER]
+    loads = [host for host in hosts if host.role is HostRole.LOAD]
+    if len(servers) != 1 or not loads:
+        raise HostsFileError(
+            f'"{path}" has {len(servers)} servers and {len(loads)} load hosts',
+            detail="a cell has one server and one load host or more",
+            hint='give each host a role: [hosts.db1] role = "server", [hosts.client1] role = "load"',
+        )
+    return CellHosts(
+        server=servers[0],
+        loads=tuple(loads),
+        ssh_config=None if parsed.ssh_config is None else _file(path.parent, parsed.ssh_config),
+        probe_port=parsed.probe_port,
+    )
+
+
+def _host(name: str, table: HostTable, beside: Path) -> CellHost:
+    return CellHost(
+        name=name,
+        role=table.role,
+        destination=table.ssh or name,
+        jump=table.jump,
+        key=None if table.key is None else _file(beside, table.key),
+        address=table.address,
+        postgresql=table.postgresql,
+        cpus=table.cpus,
+    )
+
+
+def _file(beside: Path, name: str) -> Path:
+    """Return a file that hosts.toml names. Raises: HostsFileError if it is not there.
+
+    ssh would go on without a key that is missing, and say of a configuration only that it cannot be opened.
+    """
+    file = (beside / Path(name).expanduser()).absolute()
+    if not file.is_file():
+        raise HostsFileError(
+            f'there is no file "{file}"', hint="hosts.toml names it: correct key or ssh_config"
+        )
+    return file

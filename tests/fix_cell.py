@@ -1,0 +1,272 @@
+"""Hosts of a cell: network namespaces of this machine, joined by a bridge, each with an sshd of its own.
+
+The bridge is in a namespace as well, where pgdyno is started: nothing of the machine's own network changes.
+Each host has files, a name and an identity (boot_id) of its own in a mount namespace. Everything is gone with
+the last of their processes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.fix_servers import wait_until
+
+SSHD = "/usr/sbin/sshd"
+NETWORK, NETWORK_6 = "10.213.9", "fd00:213:9:"
+
+# Started in a host's namespaces. $1 is its directory, $2 its name, $3 the size of its temporary files.
+STARTING = """
+hostname "$2" &&
+mount --bind "$1/boot_id" /proc/sys/kernel/random/boot_id &&
+mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/sshd /run/tmp &&
+mount -t tmpfs -o "mode=1777,size=$3" tmpfs /run/tmp &&
+exec /usr/sbin/sshd -D -e -f "$1/sshd_config"
+"""
+
+SSHD_CONFIG = """
+ListenAddress {address}
+ListenAddress {address_6}
+HostKey {directory}/host_key
+PidFile none
+AuthorizedKeysFile {keys}
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+SetEnv PATH={directory}/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME={directory} TMPDIR=/run/tmp
+"""
+
+CLIENT_CONFIG = """
+Host {name}
+  HostName {address}
+  User root
+Host {name}-6
+  HostName {address_6}
+  User root
+  HostKeyAlias {name}
+"""
+
+FOR_ALL = """
+Host *
+  IdentityFile {key}
+  IdentitiesOnly yes
+  IdentityAgent none
+  UserKnownHostsFile {known}
+  GlobalKnownHostsFile /dev/null
+"""
+
+
+@dataclass(frozen=True)
+class NamespaceHost:
+    """A host of the cell. ``directory`` has its keys, and programs that come first in its PATH."""
+
+    name: str
+    number: int
+    directory: Path
+    namespace: str
+
+    @property
+    def address(self) -> str:
+        """Its address of IPv4."""
+        return f"{NETWORK}.{self.number}"
+
+    @property
+    def address_6(self) -> str:
+        """Its address of IPv6."""
+        return f"{NETWORK_6}:{self.number:x}"
+
+    @property
+    def public_key(self) -> str:
+        """The host's own key, without the comment."""
+        return " ".join((self.directory / "host_key.pub").read_text().split()[:2])
+
+    def plant(self, program: str, text: str) -> None:
+        """Put a program before all others of this name."""
+        path = self.directory / "bin" / program
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def link(self, state: str) -> None:
+        """Cut its cable (down), or mend it (up)."""
+        run("ip", "-n", self.namespace, "link", "set", "eth0", state)
+
+    def pids(self) -> tuple[int, ...]:
+        """Return its processes, sshd first."""
+        return tuple(sorted(map(int, run("ip", "netns", "pids", self.namespace).split())))
+
+    def temporary_files(self) -> list[str]:
+        """Return the names in its directory of temporary files."""
+        return sorted(path.name for path in Path(f"/proc/{self.pids()[0]}/root/run/tmp").iterdir())
+
+    def end_sessions(self) -> None:
+        """End everything but the sshd that listens."""
+        for pid in self.pids()[1:]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class NamespaceCell:
+    """Hosts that can be reached from the namespace ``hub`` alone, with the files of ssh's user."""
+
+    directory: Path
+    hub: str
+    hosts: dict[str, NamespaceHost] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> NamespaceHost:
+        return self.hosts[name]
+
+    def file(
+        self,
+        directory: Path,
+        tables: Mapping[str, str],
+        known: Mapping[str, str] | None = None,
+        more: str = "",
+    ) -> Path:
+        """Write hosts.toml, and ssh's configuration and known keys beside it. Returns hosts.toml.
+
+        ``tables``: lines by host; ``known``: keys other than the hosts' own, none if empty.
+        """
+        keys = {name: host.public_key for name, host in self.hosts.items()} | dict(known or {})
+        addresses = {name: f"{name},{self[name].address}" for name in keys}
+        (directory / "known_hosts").write_text(
+            "".join(f"{addresses[name]} {key}\n" for name, key in keys.items() if key)
+        )
+        config = "".join(
+            CLIENT_CONFIG.format(name=one.name, address=one.address, address_6=one.address_6)
+            for one in self.hosts.values()
+        )
+        config += FOR_ALL.format(key=self.directory / "user_key", known=directory / "known_hosts")
+        (directory / "ssh_config").write_text(more + config)
+        text = 'ssh_config = "ssh_config"\n'
+        text += "".join(f"[hosts.{name}]\n{lines}\n" for name, lines in tables.items())
+        (directory / "hosts.toml").write_text(text)
+        return directory / "hosts.toml"
+
+    def pgdyno(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start pgdyno where it can reach the hosts."""
+        command = ["ip", "netns", "exec", self.hub, sys.executable, "-m", "pgdyno", *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def own_pids(self) -> tuple[int, ...]:
+        """Return the processes where pgdyno is started."""
+        return tuple(map(int, run("ip", "netns", "pids", self.hub).split()))
+
+
+@contextmanager
+def planted(host: NamespaceHost, python: str) -> Iterator[None]:
+    """Put another python3 on a host for a while. What it leaves running is ended: nobody else would."""
+    host.plant("python3", python)
+    yield
+    (host.directory / "bin" / "python3").unlink()
+    host.end_sessions()
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+@contextmanager
+def running_cell(directory: Path, sizes: Mapping[str, str]) -> Iterator[NamespaceCell]:
+    """Start hosts, each with temporary files of at most its size; end them and remove their networks."""
+    skip_unless_possible()
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "user_key"))
+    cell = NamespaceCell(directory, f"pgdyno-cell-{os.getpid()}")
+    with ExitStack() as stack:
+        try:
+            add_namespace(cell.hub, stack)
+            for number, name in enumerate(sizes, 2):
+                cell.hosts[name] = add_host(cell, name, number, stack)
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"this environment has no network namespaces: {error.stderr}")
+        for host in cell.hosts.values():
+            stack.enter_context(sshd(host, sizes[host.name]))
+        yield cell
+
+
+def skip_unless_possible() -> None:
+    """Skip where hosts cannot be made."""
+    if os.geteuid() != 0:
+        pytest.skip("takes root")
+    for program, package in (("ip", "iproute2"), (SSHD, "openssh-server"), ("ssh", "openssh-client")):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed: apt install {package}")
+
+
+def add_namespace(name: str, stack: ExitStack) -> None:
+    """Add a namespace; the hub has the bridge. A namespace goes with its cards."""
+    run("ip", "netns", "add", name)
+    stack.callback(run, "ip", "netns", "delete", name)
+    run("ip", "-n", name, "link", "set", "lo", "up")
+
+
+def add_host(cell: NamespaceCell, name: str, number: int, stack: ExitStack) -> NamespaceHost:
+    """Add a host to the bridge, with keys and addresses."""
+    if not cell.hosts:
+        run("ip", "-n", cell.hub, "link", "add", "bridge", "type", "bridge")
+        add_addresses(cell.hub, "bridge", 1)
+    host = NamespaceHost(name, number, cell.directory / name, f"{cell.hub}-{number}")
+    (host.directory / "bin").mkdir(parents=True)
+    (host.directory / "boot_id").write_text(f"{uuid.uuid4()}\n")
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(host.directory / "host_key"))
+    addresses = {"address": host.address, "address_6": host.address_6}
+    keys = cell.directory / "user_key.pub"
+    (host.directory / "sshd_config").write_text(
+        SSHD_CONFIG.format(directory=host.directory, keys=keys, **addresses)
+    )
+    add_namespace(host.namespace, stack)
+    card = f"host{number}"
+    run(
+        "ip",
+        "-n",
+        cell.hub,
+        "link",
+        "add",
+        card,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "eth0",
+        "netns",
+        host.namespace,
+    )
+    run("ip", "-n", cell.hub, "link", "set", card, "master", "bridge", "up")
+    add_addresses(host.namespace, "eth0", number)
+    return host
+
+
+def add_addresses(namespace: str, card: str, number: int) -> None:
+    """Give a card both addresses. The one of IPv6 is used at once, without asking whether others have it."""
+    run("ip", "-n", namespace, "address", "add", f"{NETWORK}.{number}/24", "dev", card)
+    run("ip", "-n", namespace, "address", "add", f"{NETWORK_6}:{number:x}/64", "dev", card, "nodad")
+    run("ip", "-n", namespace, "link", "set", card, "up")
+
+
+@contextmanager
+def sshd(host: NamespaceHost, size: str) -> Iterator[None]:
+    """Run the host's sshd; at the end kill all of the host's processes."""
+    command = ["ip", "netns", "exec", host.namespace, "unshare", "--uts", "--mount"]
+    command += ["sh", "-c", STARTING, "sh", str(host.directory), host.name, size]
+    log = host.directory / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: log.read_text().count("Server listening") == 2 or process.poll() is not None)
+        assert process.poll() is None, log.read_text()
+        yield
+    finally:
+        for pid in host.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,87 @@
+"""A program with lines of bounded length: local programs stand for ssh."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pgdyno.model.errors import RemoteHostError
+from pgdyno.remote.channel import Channel, opened_channel
+
+
+def failure(script: str, limit_s: float = 10.0) -> RemoteHostError:
+    """Return how reading a line from a program of the shell fails."""
+    with opened_channel(["sh", "-c", script], os.environ) as channel:
+        return unread(channel, limit_s)
+
+
+def unread(channel: Channel, limit_s: float) -> RemoteHostError:
+    channel.ends_s = time.monotonic() + limit_s
+    with pytest.raises(RemoteHostError) as caught:
+        channel.line()
+    return caught.value
+
+
+def test_lines_go_there_and_come_back() -> None:
+    with opened_channel(["cat"], os.environ) as channel:
+        channel.ends_s = time.monotonic() + 10
+        channel.send(b"one\ntwo\n")
+        assert [channel.line(), channel.line()] == [b"one", b"two"]
+        channel.finish()
+
+
+def test_an_end_is_told_with_status_and_last_words() -> None:
+    error = failure("echo 'Host key verification failed.' >&2; exit 255")
+    assert (error.message, error.detail) == ("ssh ended with status 255", "Host key verification failed.")
+
+
+def test_output_that_ends_before_its_program_is_an_end() -> None:
+    assert failure("exec >&-; exec sleep 60").message == "ssh does not end"
+
+
+def test_silence_is_given_up() -> None:
+    assert failure("exec sleep 60", 0.2).message == "it does not answer in time"
+
+
+def test_a_line_without_an_end_is_given_up() -> None:
+    assert failure("exec cat /dev/zero").message == (
+        "it answers with a line of more than 256\N{NO-BREAK SPACE}kB"
+    )
+
+
+def test_of_words_without_an_end_the_last_are_kept() -> None:
+    error = failure("yes spam >&2", 0.5)
+    assert error.message == "it does not answer in time"
+    assert 0 < len(error.detail or "") <= 8192
+
+
+def test_what_has_ended_takes_nothing_more() -> None:
+    with opened_channel(["true"], os.environ) as channel:
+        channel.ends_s = time.monotonic() + 10
+        unread(channel, 10)
+        channel.send(b"more\n")
+        assert unread(channel, 10).message == "ssh ended with status 0"
+
+
+def test_programs_that_it_started_end_with_it(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = f"sleep 600 & echo $! >{pid_file}; echo ready; wait"
+    with opened_channel(["sh", "-c", script], os.environ) as channel:
+        channel.ends_s = time.monotonic() + 10
+        assert channel.line() == b"ready"
+    status = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    ends_s = time.monotonic() + 10
+    while status.exists() and status.read_text().split()[2] != "Z" and time.monotonic() < ends_s:
+        time.sleep(0.01)
+    assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+def test_a_machine_without_ssh_is_told() -> None:
+    with (
+        pytest.raises(RemoteHostError, match='there is no program "no-such-ssh"'),
+        opened_channel(["no-such-ssh"], os.environ),
+    ):
+        pass

@@ -1,0 +1,163 @@
+"""The runner as it runs on a host: started here by its file, or by its functions."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fix_servers import wait_until
+
+from pgdyno.host.probing.wakeup import PROGRAM
+from pgdyno.remote import _runner_program
+
+RUNNER = Path(_runner_program.__file__)
+
+
+def answers(*questions: Mapping[str, object], **environment: str) -> list[dict[str, Any]]:
+    """Return what a runner answers, after its greeting."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(RUNNER), "hello", "60"],
+        input="".join(f"{json.dumps(one)}\n" for one in questions),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    greeting, *lines = done.stdout.splitlines()
+    assert greeting == "hello"
+    return [json.loads(line) for line in lines]
+
+
+def test_it_reads_the_clock() -> None:
+    before_ns = time.time_ns()
+    (found,) = answers({"do": "clock"})
+    assert before_ns <= found["ns"] <= time.time_ns()
+
+
+def test_it_says_what_the_host_is(tmp_path: Path) -> None:
+    program = tmp_path / "postgres"
+    program.write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 17.2'\n")
+    program.chmod(0o755)
+    connection = "10.0.0.9 50000 10.0.0.1 22"
+    question = {"do": "facts", "is_server": True, "postgresql": str(tmp_path)}
+    (found,) = answers(question, SSH_CONNECTION=connection)
+    assert found["kernel"] == platform.release()
+    assert found["cpus"] == sorted(os.sched_getaffinity(0))
+    assert found["boot_id"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert found["address"] == "10.0.0.1"
+    said = {"directory": str(tmp_path), "version": "postgres (PostgreSQL) 17.2", "trouble": ""}
+    assert found["postgresql"] == [said]
+
+
+def test_a_load_host_is_not_asked_for_postgresql() -> None:
+    (found,) = answers({"do": "facts", "is_server": False, "postgresql": None})
+    assert found["postgresql"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "trouble"),
+    [
+        ("no program", "cannot be run: Exec format error"),
+        ("#!/bin/sh\necho 'no such library'; exit 127", "fails: no such library"),
+        ("#!/bin/sh\nexit 1", "fails: it says nothing"),
+        ("#!/bin/sh\nexec sleep 60", "does not answer within 0.2\N{NO-BREAK SPACE}s"),
+    ],
+)  # fmt: skip
+def test_a_program_that_is_broken_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, trouble: str
+) -> None:
+    monkeypatch.setattr(_runner_program, "PROGRAM_LIMIT_S", 0.2)
+    program = tmp_path / "postgres"
+    program.write_text(text)
+    program.chmod(0o755)
+    assert _runner_program.version_of(program) == ("", trouble)
+
+
+def test_it_writes_a_file_and_leaves_none(tmp_path: Path) -> None:
+    (found,) = answers({"do": "trial_write", "bytes": 1 << 20}, TMPDIR=str(tmp_path))
+    assert (found["directory"], found["trouble"]) == (str(tmp_path), "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+    (found,) = answers({"do": "trial_write", "bytes": 1}, TMPDIR=str(tmp_path / "gone"))
+    assert found["trouble"] == "No such file or directory"
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="with one CPU nothing wakes another")
+def test_it_runs_the_program_of_wake_ups() -> None:
+    (found,) = answers({"do": "wake_up", "program": PROGRAM.read_text(), "cpus": []})
+    cpus = sorted(os.sched_getaffinity(0))
+    assert (found["waker"], found["woken"]) == (cpus[0], cpus[-1])
+    assert len(found["idle_us"]) > 0
+
+
+def test_one_cpu_wakes_no_other() -> None:
+    (found,) = answers({"do": "wake_up", "program": "", "cpus": [min(os.sched_getaffinity(0))]})
+    assert found == {"error": "there is one CPU, so that nothing wakes another"}
+
+
+def test_a_question_that_fails_is_answered_and_the_next_one_too() -> None:
+    found = answers({"do": "listen", "address": "198.51.100.7", "port": 0}, {"do": "clock"})
+    assert found[0] == {"error": "[Errno 99] Cannot assign requested address"}
+    assert found[1].keys() == {"ns"}
+
+
+def test_two_runners_measure_the_way_between_them() -> None:
+    port = _runner_program.listen({"address": "127.0.0.1", "port": 0})["port"]
+    accepted: list[dict[str, Any]] = []
+    other = threading.Thread(target=lambda: accepted.append(_runner_program.accept({"token": "right"})))
+    other.start()
+    with pytest.raises(OSError, match=r"closed|reset|[Bb]roken"):  # another one's token
+        _runner_program.probe({"address": "127.0.0.1", "port": port, "token": "wrong"})
+    probed = _runner_program.probe({"address": "127.0.0.1", "port": port, "token": "right"})
+    other.join()
+    assert probed["round_trip_s"] > 0
+    assert probed["from_server_bytes_per_s"] > 0
+    assert accepted[0]["to_server_bytes_per_s"] > 0
+
+
+def test_it_ends_by_itself_and_takes_its_files_along(tmp_path: Path) -> None:
+    stuck = f"import pathlib, time; pathlib.Path({str(tmp_path / 'begun')!r}).touch(); time.sleep(600)"
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", str(RUNNER), "hello", "2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        question = {"do": "wake_up", "program": stuck, "cpus": []}
+        process.stdin.write(f"{json.dumps(question)}\n")
+        process.stdin.flush()
+        if len(os.sched_getaffinity(0)) > 1:
+            wait_until((tmp_path / "begun").exists)
+        assert process.wait(30) == 1
+        assert "the runner's time is over" in process.stderr.read()
+
+
+@pytest.mark.root
+def test_a_user_without_rights_is_told_why() -> None:
+    command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    done = subprocess.run(
+        [*command, "/usr/bin/python3", "-I", "-S", "-", "hello", "60"],
+        input=RUNNER.read_text().partition("if __name__")[0] + "print(why_no_sudo(), user_name())",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    said, name = done.stdout.strip().rsplit(" ", 1)
+    assert said
+    assert name == "nobody"

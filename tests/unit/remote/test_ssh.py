@@ -1,0 +1,29 @@
+"""ssh's command line: host keys are checked, and arguments arrive as they are."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from pgdyno.model.cells.cell import CellHost, HostRole
+from pgdyno.remote.ssh import by_hand, ssh_command, ssh_environment
+
+HOST = CellHost("db1", HostRole.SERVER, "ada@db1", jump="gate", key=Path("/keys/db 1"))
+
+
+def test_options_come_before_the_host_and_the_command_is_one_argument() -> None:
+    command = ["python3", "-c", "print('$HOME;')"]
+    argv = ssh_command(HOST, Path("/etc/lab"), command)
+    assert argv[:9] == ["ssh", "-F", "/etc/lab", "-J", "gate", "-i", "/keys/db 1", "-o", "IdentitiesOnly=yes"]
+    assert argv[-3:-1] == ["--", "ada@db1"]
+    assert shlex.split(argv[-1]) == command
+
+
+def test_nothing_is_asked_and_host_keys_are_checked() -> None:
+    options = set(ssh_command(HOST, None, ["true"]))
+    assert {"BatchMode=yes", "StrictHostKeyChecking=yes", "ControlMaster=no", "ForwardAgent=no"} <= options
+    assert ssh_environment()["SSH_ASKPASS_REQUIRE"] == "never"
+
+
+def test_the_command_for_people_can_be_typed() -> None:
+    assert by_hand(HOST, None) == "ssh -J gate -i '/keys/db 1' -o IdentitiesOnly=yes ada@db1"

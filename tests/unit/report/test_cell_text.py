@@ -1,0 +1,51 @@
+"""The table of a cell's hosts, and the steps below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.cells.test_findings import LOAD, SERVER
+
+from pgdyno.cells.findings import judged
+from pgdyno.model.cells.check import Trouble
+from pgdyno.report.plain.cell_text import cell_text
+
+HEALTHY = """\
+                      db1 (server)                                client1 (load)
+reached as            ada@db1, 10.0.0.1                           ada@db1, 10.0.0.1
+round trip, by ssh    1 ms                                        1 ms
+clock against ours    +1 ms ± 500 µs                              +1 ms ± 500 µs
+clock is kept         yes                                         yes
+CPUs                  4                                           4
+memory                8 GB                                        8 GB
+kernel                6.1.0 x86_64                                6.1.0 x86_64
+Python                3.11.2                                      3.11.2
+root's rights         yes                                         yes
+free disk             1 GB in /tmp                                1 GB in /tmp
+PostgreSQL            17.2 in /usr/lib/postgresql/17/bin          –
+wake-up of a CPU      50.0 µs idle, 5.0 µs kept busy              50.0 µs idle, 5.0 µs kept busy
+round trip to server  –                                           100 µs
+sends to server       –                                           954 MB/s
+receives from server  –                                           954 MB/s
+
+The cell can be used.
+"""
+
+
+def test_a_healthy_cell_is_a_table_and_an_answer() -> None:
+    assert cell_text(judged([SERVER, LOAD], "x86_64"), 110).replace("\N{NO-BREAK SPACE}", " ") == HEALTHY
+
+
+def test_obstacles_have_their_next_steps_below() -> None:
+    lost = replace(LOAD, answer=Trouble("it does not answer", "see by hand: ssh client1"), network=None)
+    said = cell_text(judged([SERVER, lost], "x86_64"), 110)
+    assert said.endswith(
+        "Next steps\n1. client1: it does not answer\n   → see by hand: ssh client1\n\n"
+        "The cell cannot be used: 1 obstacle.\n"
+    )
+
+
+def test_many_hosts_are_several_tables() -> None:
+    said = cell_text(judged([SERVER, *([LOAD] * 4)], "x86_64"), 110)
+    assert said.count("reached as") == 2
+    assert max(map(len, said.splitlines())) <= 110
