@@ -345,8 +345,7 @@ def test_a_server_that_cannot_be_reached_from_load_hosts(cell: NamespaceCell, tm
     there["db1"] += '\naddress = "198.51.100.7"'
     found = obstacle(cell, cell.file(tmp_path, there))
     assert found.startswith(
-        "client1: the network to the server was not measured: db1 cannot listen on 198.51.100.7: "
-        "[Errno 99] Cannot assign requested address → "
+        "client1: the network to the server was not measured: no connection to 198.51.100.7 port "
     )
 
 

@@ -27,7 +27,8 @@ from typing import Any, NoReturn
 
 PROGRAM_LIMIT_S = 5.0  # for a program that says its version
 WAKE_UP_LIMIT_S = 15.0
-SOCKET_LIMIT_S = 5.0
+SOCKET_LIMIT_S, TOKEN_LIMIT_S = 5.0, 2.0
+PROBE_LIMIT_S = 10.0  # of all steps, whatever a stranger does meanwhile
 MOST_PROGRAMS = 16  # directories with a PostgreSQL
 USUAL_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
 TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
@@ -55,12 +56,11 @@ def clock(_: dict[str, Any]) -> dict[str, Any]:
 
 def facts(question: dict[str, Any]) -> dict[str, Any]:
     """Return facts about the host, its kernel, and our rights there."""
-    connection = os.environ.get("SSH_CONNECTION", "").split()
     return {
         "host_name": platform.node(),
         "user": user_name(),
         "sudo": why_no_sudo(),
-        "address": connection[2] if len(connection) == 4 else "",
+        "address": own_address(),
         "boot_id": first_line("/proc/sys/kernel/random/boot_id"),
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -105,14 +105,19 @@ def output_of(command: list[str]) -> tuple[int, str]:
     )
     try:
         output = process.communicate(timeout=PROGRAM_LIMIT_S)[0]
-    except BaseException:
-        with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
-            process.kill()
-            process.wait(1)
-        if process.stdout:
-            process.stdout.close()
-        raise
+    finally:
+        if process.returncode is None:
+            give_up(process)
     return process.returncode, output.decode(errors="replace").strip()
+
+
+def give_up(process: subprocess.Popen[bytes]) -> None:
+    """End a program, if we may, and wait for that a moment."""
+    with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
+        process.kill()
+        process.wait(1)
+    if process.stdout:
+        process.stdout.close()
 
 
 def trouble_with(error: Exception) -> str:
@@ -153,7 +158,7 @@ def is_synchronised() -> bool | None:
 
 
 def postgresql(named: str | None) -> list[dict[str, str]]:
-    """Return the directories with a PostgreSQL, with their versions or what is wrong with them."""
+    """Return the directories with a PostgreSQL, with their versions or their troubles."""
     found = []
     for directory in [Path(named)] if named else usual_directories():
         program = directory / "postgres"
@@ -213,42 +218,82 @@ def wake_up(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def listen(question: dict[str, Any]) -> dict[str, Any]:
-    """Listen on an address of ours; return the port."""
-    family, kind, protocol, _, place = socket.getaddrinfo(
-        question["address"], question["port"], type=socket.SOCK_STREAM
-    )[0]
-    listener = socket.socket(family, kind, protocol)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(place)
-    listener.listen(4)
-    listener.settimeout(SOCKET_LIMIT_S)
+    """Listen on an address of ours, or where ssh has reached us; return the port.
+
+    /etc/hosts often gives our name a loopback address, and an address may be translated on the way.
+    """
+    own = own_address()
+    try:
+        listener = listening(question["address"], question["port"])
+        if own and is_loopback(listener):
+            listener.close()
+            listener = listening(own, question["port"])
+    except OSError:
+        if not own:
+            raise
+        listener = listening(own, question["port"])
     listeners.append(listener)
     return {"port": listener.getsockname()[1]}
 
 
+def own_address() -> str:
+    """Return the address where ssh has reached us; nothing if sshd does not tell."""
+    connection = os.environ.get("SSH_CONNECTION", "").split()
+    return connection[2] if len(connection) == 4 else ""
+
+
+def listening(address: str, port: int) -> socket.socket:
+    """Return a socket that listens."""
+    family, kind, protocol, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(4)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def is_loopback(listener: socket.socket) -> bool:
+    """Return whether no other host reaches it."""
+    address = listener.getsockname()[0]
+    return address == "::1" or address.startswith("127.")
+
+
 def accept(question: dict[str, Any]) -> dict[str, Any]:
     """Be the other end of a probe, for the one who has the token; then stop listening."""
-    listener, token = listeners.pop(), question["token"].encode()
-    with listener:
+    token, ends = question["token"].encode(), time.monotonic() + PROBE_LIMIT_S
+    with listeners.pop() as listener:
         while True:
+            listener.settimeout(left(ends))
             connection = listener.accept()[0]
-            connection.settimeout(SOCKET_LIMIT_S)
             with connection:
-                if received(connection, len(token)) == token:
+                if is_ours(connection, token, ends):
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    return {"to_server_bytes_per_s": answered(connection)}
+                    return {"to_server_bytes_per_s": answered(connection, ends)}
 
 
-def answered(connection: socket.socket) -> float:
+def is_ours(connection: socket.socket, token: bytes, ends: float) -> bool:
+    """Return whether the other end says the token, soon: others wait behind it."""
+    try:
+        return received(connection, len(token), min(ends, time.monotonic() + TOKEN_LIMIT_S)) == token
+    except OSError:
+        return False
+
+
+def answered(connection: socket.socket, ends: float) -> float:
     """Send every byte back, pour, and drink; return the rate of receiving."""
-    while received(connection, 1) == b"+":
+    while received(connection, 1, ends) == b"+":
         connection.sendall(b"+")
-    pour(connection)
-    return drink(connection)
+    pour(connection, ends)
+    return drink(connection, ends)
 
 
 def probe(question: dict[str, Any]) -> dict[str, Any]:
     """Measure a connection to the server's host."""
+    limit = time.monotonic() + PROBE_LIMIT_S
     with socket.create_connection((question["address"], question["port"]), SOCKET_LIMIT_S) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(question["token"].encode())
@@ -257,42 +302,53 @@ def probe(question: dict[str, Any]) -> dict[str, Any]:
         while not times_ns or (len(times_ns) < ROUND_TRIPS and time.monotonic() < ends):
             began = time.monotonic_ns()
             connection.sendall(b"+")
-            received(connection, 1)
+            received(connection, 1, limit)
             times_ns.append(time.monotonic_ns() - began)
         connection.sendall(b".")
-        rate = drink(connection)
-        pour(connection)
+        rate = drink(connection, limit)
+        pour(connection, limit)
     return {"round_trip_s": sorted(times_ns)[len(times_ns) // 2] / 1e9, "from_server_bytes_per_s": rate}
 
 
-def pour(connection: socket.socket) -> None:
+def pour(connection: socket.socket, limit: float) -> None:
     """Send for a moment as fast as it goes. The first byte of a block says whether another follows."""
     more, last = b"+" * BLOCK, b"." * BLOCK
     ends = time.monotonic() + POURING_S
     while time.monotonic() < ends:
+        connection.settimeout(left(limit))
         connection.sendall(more)
+    connection.settimeout(left(limit))
     connection.sendall(last)
 
 
-def drink(connection: socket.socket) -> float:
+def drink(connection: socket.socket, ends: float) -> float:
     """Receive until the last block; return bytes per second, from the end of the first block on."""
-    block, count, began = received(connection, BLOCK), 0, time.monotonic()
+    block, count, began = received(connection, BLOCK, ends), 0, time.monotonic()
     while block[:1] == b"+":
-        block = received(connection, BLOCK)
+        block = received(connection, BLOCK, ends)
         count += BLOCK
     return count / max(time.monotonic() - began, 1e-6)
 
 
-def received(connection: socket.socket, count: int) -> bytes:
+def received(connection: socket.socket, count: int, ends: float) -> bytes:
     """Return exactly that many bytes."""
     parts = []
     while count:
+        connection.settimeout(left(ends))
         part = connection.recv(count)
         if not part:
             raise OSError("the other end has closed the connection")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
+
+
+def left(ends: float) -> float:
+    """Return how long a step of a probe may take, in s."""
+    left_s = ends - time.monotonic()
+    if left_s <= 0:
+        raise OSError(f"it takes more than {PROBE_LIMIT_S:g}\u00a0s")
+    return min(left_s, SOCKET_LIMIT_S)
 
 
 ANSWERS = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -108,7 +110,8 @@ def test_one_cpu_wakes_no_other() -> None:
 
 
 def test_a_question_that_fails_is_answered_and_the_next_one_too() -> None:
-    found = answers({"do": "listen", "address": "198.51.100.7", "port": 0}, {"do": "clock"})
+    listen = {"do": "listen", "address": "198.51.100.7", "port": 0}
+    found = answers(listen, {"do": "clock"}, SSH_CONNECTION="")
     assert found[0] == {"error": "[Errno 99] Cannot assign requested address"}
     assert found[1].keys() == {"ns"}
 
@@ -118,6 +121,8 @@ def test_two_runners_measure_the_way_between_them() -> None:
     accepted: list[dict[str, Any]] = []
     other = threading.Thread(target=lambda: accepted.append(_runner_program.accept({"token": "right"})))
     other.start()
+    with socket.create_connection(("127.0.0.1", port)) as stranger:  # who goes at once, with a reset
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with pytest.raises(OSError, match=r"closed|reset|[Bb]roken"):  # another one's token
         _runner_program.probe({"address": "127.0.0.1", "port": port, "token": "wrong"})
     probed = _runner_program.probe({"address": "127.0.0.1", "port": port, "token": "right"})
@@ -125,6 +130,23 @@ def test_two_runners_measure_the_way_between_them() -> None:
     assert probed["round_trip_s"] > 0
     assert probed["from_server_bytes_per_s"] > 0
     assert accepted[0]["to_server_bytes_per_s"] > 0
+
+
+@pytest.mark.parametrize("asked", ["127.0.1.1", "198.51.100.7", "no-such-name.invalid"])
+def test_it_listens_where_ssh_has_reached_it(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.9 50000 127.0.0.3 22")
+    port = _runner_program.listen({"address": asked, "port": 0})["port"]
+    with _runner_program.listeners.pop() as listener:
+        assert listener.getsockname() == ("127.0.0.3", port)
+
+
+def test_a_connection_that_trickles_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_runner_program, "PROBE_LIMIT_S", 0.3)
+    port = _runner_program.listen({"address": "127.0.0.1", "port": 0})["port"]
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"right.")
+        with pytest.raises(OSError, match=r"timed out|it takes more than 0\.3"):
+            _runner_program.accept({"token": "right"})
 
 
 def test_it_ends_by_itself_and_takes_its_files_along(tmp_path: Path) -> None:
