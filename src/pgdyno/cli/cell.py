@@ -44,11 +44,11 @@ def command() -> None:
 def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     """Look at all hosts of a cell, and name the next steps before they are used.
 
-    Each is reached by ssh, with your own configuration and keys; host keys are always checked, and no
-    password is asked for. A small Python program is sent through the connection and answers: clock, CPUs,
-    kernel, PostgreSQL, rights, free disk, cost of a wake-up. Then each load host opens one TCP connection to
-    the server's host for a second and a half, to measure the network. Nothing is installed, and nothing
-    stays there.
+    Each is reached by ssh, with your own configuration and keys. A host with an unknown key is refused (of
+    hosts on the way to it your configuration decides), and no password is asked for. A small Python program
+    is sent through the connection and answers: clock, CPUs, kernel, PostgreSQL, rights, free disk, cost of a
+    wake-up. Then each load host opens one TCP connection to the server's host for a second and a half, to
+    measure the network. Nothing is installed, and nothing stays there.
 
     Exit code 1 says that the cell cannot be used yet.
     """

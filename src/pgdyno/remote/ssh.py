@@ -1,7 +1,8 @@
 """Command lines of ssh: the user's own configuration, and nothing that could wait for an answer.
 
-Host keys are checked whatever the configuration says, for the host itself; jump hosts are reached as the user
-reaches them. No password is asked for: neither a terminal nor a dialogue is there for ssh to ask in.
+The host's key is checked whatever the configuration says, unless a master connection of the user's is there:
+it was checked as that was opened. Another ssh reaches a jump host, with the configuration alone: its options
+for keys and masters hold there. Neither has a terminal or a dialogue to ask for a password in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _OPTIONS = (
     "BatchMode=yes",
     "StrictHostKeyChecking=yes",
     "NoHostAuthenticationForLocalhost=no",
-    "ControlMaster=no",  # a master of the user's is used, but none is left behind
+    "ControlMaster=no",  # a master of the user's is used, but this ssh becomes none
     "LogLevel=INFO",
     f"ConnectTimeout={_CONNECT_LIMIT_S}",
     f"ServerAliveInterval={_SILENCE_S}",
@@ -34,6 +35,9 @@ _OPTIONS = (
     "RequestTTY=no",
     "EscapeChar=none",
 )
+
+_DIALOGUES = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS"})
+"""Variables by which ssh before 8.4, which does not know SSH_ASKPASS_REQUIRE, asks in a window."""
 
 
 def ssh_command(host: CellHost, ssh_config: Path | None, command: Sequence[str]) -> list[str]:
@@ -51,7 +55,8 @@ def by_hand(host: CellHost, ssh_config: Path | None) -> str:
 
 def ssh_environment() -> Mapping[str, str]:
     """Return the environment of ssh: the user's, English, without a dialogue for passwords."""
-    return {**os.environ, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
+    kept = {name: value for name, value in os.environ.items() if name not in _DIALOGUES}
+    return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 
 
 def _reaching(host: CellHost, ssh_config: Path | None) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.remote.ssh import by_hand, ssh_command, ssh_environment
 
@@ -22,7 +24,14 @@ def test_options_come_before_the_host_and_the_command_is_one_argument() -> None:
 def test_nothing_is_asked_and_host_keys_are_checked() -> None:
     options = set(ssh_command(HOST, None, ["true"]))
     assert {"BatchMode=yes", "StrictHostKeyChecking=yes", "ControlMaster=no", "ForwardAgent=no"} <= options
-    assert ssh_environment()["SSH_ASKPASS_REQUIRE"] == "never"
+
+
+def test_there_is_no_dialogue_for_an_old_ssh_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS", "SSH_AUTH_SOCK"):
+        monkeypatch.setenv(name, "something")
+    found = ssh_environment()
+    assert (found["SSH_ASKPASS_REQUIRE"], found["SSH_AUTH_SOCK"]) == ("never", "something")
+    assert not {"DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS"} & found.keys()
 
 
 def test_the_command_for_people_can_be_typed() -> None:
