@@ -22,6 +22,7 @@ import pytest
 from tests.fix_servers import wait_until
 
 SSHD = "/usr/sbin/sshd"
+CELL = "pgdyno-cell-"  # and the number of the process that tests: names of namespaces begin with it
 NETWORK, NETWORK_6 = "10.213.9", "fd00:213:9:"
 
 # Started in a host's namespaces. $1 is its directory, $2 its name, $3 the size of its temporary files.
@@ -167,9 +168,11 @@ class NamespaceCell:
 def planted(host: NamespaceHost, python: str) -> Iterator[None]:
     """Put another python3 on a host for a while. What it leaves running is ended: nobody else would."""
     host.plant("python3", python)
-    yield
-    (host.directory / "bin" / "python3").unlink()
-    host.end_sessions()
+    try:
+        yield
+    finally:
+        (host.directory / "bin" / "python3").unlink()
+        host.end_sessions()
 
 
 def run(*command: str) -> str:
@@ -180,8 +183,9 @@ def run(*command: str) -> str:
 def running_cell(directory: Path, sizes: Mapping[str, str]) -> Iterator[NamespaceCell]:
     """Start hosts, each with temporary files of at most its size; end them and remove their networks."""
     skip_unless_possible()
+    remove_stale()
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / "user_key"))
-    cell = NamespaceCell(directory, f"pgdyno-cell-{os.getpid()}")
+    cell = NamespaceCell(directory, f"{CELL}{os.getpid()}")
     with ExitStack() as stack:
         try:
             add_namespace(cell.hub, stack)
@@ -201,6 +205,17 @@ def skip_unless_possible() -> None:
     for program, package in (("ip", "iproute2"), (SSHD, "openssh-server"), ("ssh", "openssh-client")):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed: apt install {package}")
+
+
+def remove_stale() -> None:
+    """Remove the namespaces of tests that were killed, with everything that runs in them."""
+    for name in (line.split()[0] for line in run("ip", "netns", "list").splitlines()):
+        owner = name.removeprefix(CELL).partition("-")[0]
+        if name.startswith(CELL) and not Path("/proc", owner).exists():
+            for pid in run("ip", "netns", "pids", name).split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            run("ip", "netns", "delete", name)
 
 
 def add_namespace(name: str, stack: ExitStack) -> None:

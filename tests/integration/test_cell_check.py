@@ -329,12 +329,10 @@ def test_a_host_behind_another_one(cell: NamespaceCell, tmp_path: Path) -> None:
         ('ssh = "stranger@client1"', "it accepts none of your keys (ssh: Permission denied (publickey)) → "),
         ('ssh = "ssh://root@client1:9"', "nothing listens at ssh's port (connect to host "),
         ('ssh = "nowhere.invalid"', "its name is unknown (Could not resolve hostname nowhere.invalid"),
-        ('cpus = "0-3"', "hosts.toml gives it CPUs that may not be used there: 2, 3 → correct cpus of "),
+        ('cpus = "0-9999"', "hosts.toml gives it CPUs that may not be used there: "),
     ],
 )  # fmt: skip
 def test_a_host_that_is_described_wrongly(cell: NamespaceCell, tmp_path: Path, table: str, said: str) -> None:
-    if table.startswith("cpus") and len(os.sched_getaffinity(0)) > 2:
-        pytest.skip("takes a machine with two CPUs")
     file = cell.file(tmp_path, tables(cell, client1=f'role = "load"\n{table}'))
     assert obstacle(cell, file).startswith(f"client1: {said}")
 

@@ -9,8 +9,11 @@ import click
 
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
+from pgdyno.model import numbers
+from pgdyno.model.errors import UsageError
 
 _WIDTH = 110
+_MOST_LIMIT_S = 3600.0
 
 
 @click.group(name="cell")
@@ -56,6 +59,11 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     from pgdyno.report.plain.cell_text import cell_text
     from pgdyno.store.hosts_file import read_hosts_file
 
+    if limit_s > _MOST_LIMIT_S:
+        raise UsageError(
+            f"--limit is at most {numbers.duration(_MOST_LIMIT_S)}, not {numbers.duration(limit_s)}",
+            hint="a host that can be used answers within seconds; leave it out for " + numbers.duration(30),
+        )
     cell = read_hosts_file(file)
     progress = open_progress()
     try:

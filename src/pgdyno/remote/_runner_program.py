@@ -258,7 +258,7 @@ def listening(address: str, port: int) -> socket.socket:
 
 def is_loopback(listener: socket.socket) -> bool:
     """Return whether no other host reaches it."""
-    address = listener.getsockname()[0]
+    address: str = listener.getsockname()[0]
     return address == "::1" or address.startswith("127.")
 
 

@@ -145,8 +145,12 @@ def _file(beside: Path, name: str) -> Path:
 
     ssh would go on without a key that is missing, and say of a configuration only that it cannot be opened.
     """
-    file = (beside / Path(name).expanduser()).absolute()
-    if not file.is_file():
+    try:
+        file = (beside / Path(name).expanduser()).absolute()
+        is_there = file.is_file()
+    except (RuntimeError, ValueError):  # ~ of a user that there is not, a NUL
+        file, is_there = Path(name), False
+    if not is_there:
         raise HostsFileError(
             f'there is no file "{file}"', hint="hosts.toml names it: correct key or ssh_config"
         )

@@ -115,6 +115,11 @@ def test_a_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
     assert error.message == f'there is no file "{tmp_path}/missing"'
 
 
+def test_the_home_of_a_user_that_there_is_not_has_no_file(tmp_path: Path) -> None:
+    error = refused(tmp_path, f'ssh_config = "~nobody-of-this-name/config"\n{GOOD}')
+    assert error.message == 'there is no file "~nobody-of-this-name/config"'
+
+
 def test_a_missing_file_leads_to_the_guide(tmp_path: Path) -> None:
     with pytest.raises(HostsFileError) as caught:
         read_hosts_file(tmp_path / "hosts.toml")
