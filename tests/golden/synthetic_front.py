@@ -14,7 +14,7 @@ from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import Member, Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.tuning.tuning import FrontMember, Trial, TrialRound, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
 
 AIMS = (Aim.THROUGHPUT, Aim.WAL)
@@ -102,7 +102,7 @@ def tuning() -> Tuning:
         experiment=of_a_plan().id,
         aims=AIMS,
         members=tuple(
-            Member(name, place, point) for place, (name, point) in enumerate(_POINTS.items(), start=2)
+            FrontMember(name, place, point) for place, (name, point) in enumerate(_POINTS.items(), start=2)
         ),
     )
 

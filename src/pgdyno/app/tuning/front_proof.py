@@ -13,7 +13,7 @@ from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.terms import PLAN
-from pgdyno.model.tuning.tuning import Member, Trial, Tuning
+from pgdyno.model.tuning.tuning import FrontMember, Trial, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.front_race import MOST_MEMBERS, front_of
 
@@ -79,16 +79,18 @@ def _most_servers(request: TuneRequest, left_s: float) -> int:
     return next(fitting, LEAST_SERVERS)
 
 
-def _numbered(trials: Sequence[Trial], rounds: TrialRounds) -> tuple[Member, ...]:
+def _numbered(trials: Sequence[Trial], rounds: TrialRounds) -> tuple[FrontMember, ...]:
     return tuple(
-        Member(f"member-{place}", one.number, rounds.settled(one.point))
+        FrontMember(f"member-{place}", one.number, rounds.settled(one.point))
         for place, one in enumerate(trials, start=1)
     )
 
 
-def _variants(rounds: TrialRounds, members: Sequence[Member]) -> list[Variant]:
+def _variants(rounds: TrialRounds, members: Sequence[FrontMember]) -> list[Variant]:
     return [rounds.variant(one.name, one.point) for one in members]
 
 
-def _fits(request: TuneRequest, searched: Searched, rounds: TrialRounds, members: Sequence[Member]) -> bool:
+def _fits(
+    request: TuneRequest, searched: Searched, rounds: TrialRounds, members: Sequence[FrontMember]
+) -> bool:
     return searched.memory.holds([request.base, *_variants(rounds, members)])

@@ -104,7 +104,7 @@ class Removal:
 
 
 @dataclass(frozen=True)
-class Member:
+class FrontMember:
     """A configuration of the front. ``name`` is its variant's in the proof; ``point`` is whole."""
 
     name: str
@@ -133,7 +133,7 @@ class Tuning:
     experiment: str | None = None  # the proof's
     notes: tuple[str, ...] = ()
     aims: tuple[Aim, ...] = ()
-    members: tuple[Member, ...] = ()
+    members: tuple[FrontMember, ...] = ()
 
     @property
     def winner(self) -> Trial | None:
@@ -142,14 +142,14 @@ class Tuning:
         return won[-1] if won else None
 
     @property
-    def offered(self) -> tuple[Member, ...]:
+    def offered(self) -> tuple[FrontMember, ...]:
         """The members of the front, and the plan if it ran and is none of them."""
         in_front = {one.trial for one in self.members}
         ran = (one for one in self.trials if one.point == self.space.plan and one.by_aim)
         plan = next((one for one in ran if one.number not in in_front), None)
         if not self.members or plan is None:
             return self.members
-        return (*self.members, Member(PLAN, plan.number, self.space.whole(plan.point)))
+        return (*self.members, FrontMember(PLAN, plan.number, self.space.whole(plan.point)))
 
 
 def _mean(values: list[float]) -> float | None:

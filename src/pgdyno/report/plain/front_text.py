@@ -11,7 +11,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point
-from pgdyno.model.tuning.tuning import Member, Trial, TrialState, Tuning
+from pgdyno.model.tuning.tuning import FrontMember, Trial, TrialState, Tuning
 from pgdyno.report.plain.point_text import grouped, short_point
 
 _ENDED = {
@@ -93,7 +93,7 @@ def effect_text(effect: Interval) -> str:
     return change if effect.low == effect.high else f"{change} ({numbers.interval(effect)})"
 
 
-def shared(members: Iterable[Member]) -> Point:
+def shared(members: Iterable[FrontMember]) -> Point:
     """Return the changes that all members have."""
     points = [one.point for one in members]
     return {
@@ -101,12 +101,12 @@ def shared(members: Iterable[Member]) -> Point:
     }
 
 
-def own(member: Member, of_all: Point) -> Point:
+def own(member: FrontMember, of_all: Point) -> Point:
     """Return the changes that a member has besides those of all."""
     return {key: value for key, value in member.point.items() if key not in of_all}
 
 
-def _members(tuning: Tuning, members: tuple[Member, ...]) -> Iterator[str]:
+def _members(tuning: Tuning, members: tuple[FrontMember, ...]) -> Iterator[str]:
     of_all = shared(members) if len(members) > 1 else {}
     if of_all:
         yield "All have:"
