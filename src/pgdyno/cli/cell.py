@@ -18,7 +18,7 @@ _MOST_LIMIT_S = 3600.0
 
 @click.group(name="cell")
 def command() -> None:
-    """Use more than one machine: a server's host, and hosts that load it."""
+    """Use several machines: a server's host, and load hosts."""
 
 
 @command.command(
@@ -45,7 +45,7 @@ def command() -> None:
 )
 @json_option
 def check(*, file: Path, limit_s: float, is_json: bool) -> None:
-    """Look at all hosts of a cell, and name the next steps before they are used.
+    """Look at all hosts of a cell, and name the next steps.
 
     Each is reached by ssh, with your own configuration and keys. A host with an unknown key is refused (of
     hosts on the way to it your configuration decides), and no password is asked for. A small Python program
