@@ -15,6 +15,7 @@ import numpy as np
 
 from pgdyno.experiments.fleets.fleet_members import Member
 from pgdyno.experiments.verdicts.analysis import mean_effect
+from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.fleet import FleetComparison, MachineEffect, MachineSpread, Occasion
 from pgdyno.model.experiments.metric import Metric
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
@@ -68,7 +69,7 @@ def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetCom
         ),
         verdict=_of_mean(across(effects), measured, metric)
         if effects.count > 1
-        else _of_one_machine(alone[0]),
+        else replace(_withheld(alone[0], wording.one_machine()), rounds=1),
         between=_between(effects, level) if effects.count > 1 else None,
         prediction=_prediction(effects, level) if effects.count > 1 else None,
         operation=first.member.experiment.operation(first.verdict.workload),
@@ -88,7 +89,11 @@ def _effect(ones: Sequence[OwnVerdict]) -> MeanEstimate:
 
 def _verdict(ones: Sequence[OwnVerdict], metric: Metric) -> Verdict:
     """Return the verdict on one machine, as if it were the only one."""
-    return ones[0].verdict if len(ones) == 1 else _of_mean(_effect(ones), ones, metric)
+    if len(ones) == 1:
+        return ones[0].verdict
+    verdict = _of_mean(_effect(ones), ones, metric)
+    is_fixed = all(one.member.experiment.design.stopping is Stopping.FIXED for one in ones)
+    return verdict if is_fixed else _withheld(verdict, wording.stopped_by_looking())
 
 
 def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Metric) -> Verdict:
@@ -108,17 +113,16 @@ def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Me
     )
 
 
-def _of_one_machine(verdict: Verdict) -> Verdict:
-    """Return the effect without any statement about other machines."""
+def _withheld(verdict: Verdict, reason: str) -> Verdict:
+    """Return the effect without any statement on how far it holds."""
     return replace(
         verdict,
         decision=Decision.INCONCLUSIVE,
-        reason=wording.one_machine(),
+        reason=reason,
         interval=None,
         mde=None,
         p_value=None,
         p_adjusted=None,
-        rounds=1,
         components=None,
         equivalence=None,
         checks={},

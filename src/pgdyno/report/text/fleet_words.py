@@ -139,6 +139,9 @@ def remarks(one: FleetComparison, fleet: Fleet) -> Iterator[str]:
         yield _between(one.between)
     if one.verdict.decision is Decision.INCONCLUSIVE and not common_reason(fleet):
         yield f"{symbol(Decision.INCONCLUSIVE)} {sentence(one.verdict.reason)}."
+    for machine in one.machines:
+        if machine.verdict.is_withheld:
+            yield f"{machine.machine}: {machine.verdict.reason}."
     if count := _agreement(one.machines):
         yield count
 
