@@ -2,7 +2,7 @@
 
 A machine is a block of its own: effects are taken within it and combined by a random-effects model (see
 ``stats.fleet``). A variant is better only if it is so on the mean of the machines, and on none of them worse
-for sure: by its verdict there, corrected for the number of machines.
+for sure: by its verdict there, corrected for the number of machines. So it is with a worse one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ from pgdyno.stats.nested import MeanEstimate
 
 MINIMUM_MACHINES_FOR_VERDICT = 5
 """As of rounds (decision 4): machines come in kinds, and fewer are all of one kind too often."""
+
+
+_OPPOSITES = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
 
 
 @dataclass(frozen=True)
@@ -172,9 +175,9 @@ def _decision(verdict: Verdict, machines: Sequence[MachineEffect]) -> Verdict:
 
 
 def _speaks_against(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether a machine is worse for sure where the mean is better, or differs for sure where it does not."""
-    if verdict.decision is Decision.BETTER:
-        return alone.decision is Decision.WORSE
+    """Whether a machine surely does the opposite of the mean, or differs for sure where that does not."""
+    if verdict.decision in _OPPOSITES:
+        return alone.decision is _OPPOSITES[verdict.decision]
     is_decided = alone.decision in {Decision.BETTER, Decision.WORSE}
     return verdict.decision is Decision.EQUIVALENT and is_decided and _is_beyond_margin(verdict, alone)
 

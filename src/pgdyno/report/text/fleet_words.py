@@ -147,6 +147,8 @@ def remarks(one: FleetComparison, fleet: Fleet) -> Iterator[str]:
 
 
 def _between(between: MachineSpread) -> str:
+    if between.high == 0:
+        return "Machines lie closer together than the noise explains; no interval of how far they differ."
     low, sd, high = (_deviation(one) for one in (between.low, between.sd, between.high))
     level = numbers.share(between.level)
     return f"Standard deviation between machines: {sd} ({level} interval {low} … {high})."

@@ -87,6 +87,22 @@ def test_no_winner_where_one_machine_is_surely_worse() -> None:
     assert ", but surely \N{MINUS SIGN}" in verdict.reason
 
 
+def test_no_loser_where_one_machine_is_surely_better() -> None:
+    """The mirror image: eleven machines lose about 10 %, one gains 3 %."""
+    effects = [1.08, 1.09, 1.10, 1.11, 1.12, 1.10, 1.09, 1.11, 1.10, 1.10, 1.10, 0.97]
+    machines = [
+        on_machine(number, 1 / effect, 1.0, created="2026-11-21T09:30:12Z")
+        for number, effect in enumerate(effects)
+    ]
+    verdict = comparison(combine(given(machines))).verdict
+    assert verdict.p_value is not None
+    assert verdict.p_value < 0.001
+    assert verdict.decision is Decision.INCONCLUSIVE
+    assert verdict.reason.startswith("not everywhere: on the mean of the machines it is 8.")
+    assert ", but surely +" in verdict.reason
+    assert verdict.reason.endswith("% on L")
+
+
 def test_no_equivalence_where_machines_surely_differ_in_both_directions() -> None:
     """Half of 40 machines gain 4 %, half lose as much: on the mean nothing changes, and it matters."""
     machines = [
