@@ -116,7 +116,7 @@ def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
 
 
 def _exchanged(members: Sequence[Member]) -> Iterator[str]:
-    """Yield what a machine had another one of in its first experiment: memory, disks."""
+    """Yield memory and disks that differ from those in a machine's first experiment."""
     first: dict[str, Member] = {}
     for one in members:
         other = first.setdefault(one.machine, one)
@@ -182,7 +182,7 @@ def _differences(a: Experiment, b: Experiment, subjects: Mapping[str, Told]) -> 
 
 
 def _memory_difference(a: Experiment, b: Experiment) -> list[str]:
-    """Return it unless both are alike but for what their kernels keep, or one is unknown."""
+    """Return both sizes, unless they are alike but for the kernels' own share, or one is unknown."""
     sizes = [fact_at(one.host, "memory.total_bytes") for one in (a, b)]
     if not all(isinstance(one, int) for one in sizes):
         return []

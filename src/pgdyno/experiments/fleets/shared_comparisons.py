@@ -108,7 +108,7 @@ class _Group:
 
 
 def _recorded(compared: Compared, members: Sequence[Member]) -> list[_Recorded]:
-    """Return all with the same subjects: what one does not mention it left as it was."""
+    """Return all with the same subjects; one that an experiment does not mention was left as it was."""
     found = [(one, _conditions(compared, one.experiment)) for one in members]
     subjects = dict.fromkeys(subject for _, its in found for subject in its)
     return [_Recorded(one, {of: its.get(of, _unmentioned(of)) for of in subjects}) for one, its in found]

@@ -99,7 +99,12 @@ def test_what_one_does_not_know_joins_no_two_that_differ(order: tuple[int, ...])
 
 def test_the_group_grows_beyond_a_first_that_knows_less() -> None:
     first, second, third, fourth = fleet(4)
-    versions = ({}, {"version_num": 170002}, {"version_num": 180001}, {"version_num": 180002})
+    versions: tuple[dict[str, int], ...] = (
+        {},
+        {"version_num": 170002},
+        {"version_num": 180001},
+        {"version_num": 180002},
+    )
     members = (first, second, third, fourth)
     shared = on_reading(*(replace(one, server=it) for one, it in zip(members, versions, strict=True)))
     assert [one.machine for one in shared.members] == ["A", "C", "D"]
