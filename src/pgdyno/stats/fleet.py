@@ -91,10 +91,13 @@ def repeated(effects: EffectsApart) -> MeanEstimate:
     """Return the mean of one machine's experiments, at least two; each of them is taken as one round.
 
     Where they lie farther apart than their standard errors explain, it gets the larger standard error that
-    does (Birge's ratio). The degrees of freedom are those of the experiments' own standard errors.
+    does (Birge's ratio), with its k - 1 degrees of freedom; else those of the experiments' own standard
+    errors. Two that truly differ may lie close by chance: their 95 % interval holds in 89 % of cases at the
+    least (bench/fleets.py). Numbers of rounds were fixed beforehand.
     """
     count, sums = effects.count, effects.variances.sum(axis=-1)
-    df = sums**2 / (effects.variances**2 / effects.df).sum(axis=-1)
+    own = sums**2 / (effects.variances**2 / effects.df).sum(axis=-1)
+    df = np.where(effects.spread > effects.noise, np.minimum(own, count - 1.0), own)
     return _estimate(effects, effects.spread_or_noise / count, df)
 
 

@@ -85,6 +85,14 @@ def one_machine() -> str:
     return "withheld: all of it was measured on one machine, which says nothing about others"
 
 
+def stopped_by_looking() -> str:
+    """Say that a machine's several experiments have no common interval."""
+    return (
+        "withheld: its experiments ended when they had seen enough, and no interval of the mean of such ones "
+        "is known to hold"
+    )
+
+
 def not_on_all_machines(mean: str, against: Sequence[tuple[str, float]]) -> str:
     """Say which machines, with their ratios, surely do not agree with the mean of all."""
     machines = ", ".join(f"{numbers.change(ratio)} on {name}" for name, ratio in against)

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 from bench.fleets import (
     BETWEEN,
+    OCCASIONS,
     PROMISED,
+    PROMISED_OF_OCCASIONS,
     Kind,
     hartung_knapp,
     held,
     held_by_textbook,
+    held_of_occasions,
     paule_mandel,
     q_profile,
 )
@@ -110,9 +113,23 @@ def test_experiments_on_one_machine_keep_their_degrees_of_freedom() -> None:
 
 
 def test_experiments_on_one_machine_that_disagree_widen_its_standard_error() -> None:
-    """Means 0 and 1 have a sample variance of 0.5: the standard error of their mean is √(0.5/2)."""
+    """Means 0 and 1 have a sample variance of 0.5: the standard error of their mean is √(0.5/2).
+
+    Two values have one degree of freedom, whatever is known of each.
+    """
     found = repeated(EffectsApart.of([estimate(0.0, 0.2, 4.0), estimate(1.0, 0.1, 5.0)]))
     assert float(found.standard_error) == pytest.approx(0.5)
+    assert float(found.df) == 1
+
+
+@pytest.mark.parametrize("unequal", [0.0, 1.0])
+@pytest.mark.parametrize("between", [*BETWEEN, 20.0])
+@pytest.mark.parametrize("experiments", OCCASIONS)
+def test_intervals_of_one_machine_hold_as_often_as_it_is_said(
+    experiments: int, between: float, unequal: float
+) -> None:
+    found = held_of_occasions(Kind(experiments, between, unequal), FLEETS)
+    assert found >= (PROMISED if between == 0 else PROMISED_OF_OCCASIONS) - TOLERANCE
 
 
 def test_the_textbook_that_it_is_compared_with_gives_the_published_figures() -> None:

@@ -2,7 +2,7 @@
 
 A machine is a block of its own: effects are taken within it and combined by a random-effects model (see
 ``stats.fleet``). A variant is better only if it is so on the mean of the machines, and on none of them worse
-for sure: by its verdict there, corrected for the number of machines.
+for sure: by its verdict there, corrected for the number of machines. So it is with a worse one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from pgdyno.experiments.fleets.fleet_members import Member
 from pgdyno.experiments.verdicts.analysis import mean_effect
+from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.fleet import FleetComparison, MachineEffect, MachineSpread, Occasion
 from pgdyno.model.experiments.metric import Metric
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
@@ -32,6 +33,9 @@ from pgdyno.stats.nested import MeanEstimate
 
 MINIMUM_MACHINES_FOR_VERDICT = 5
 """As of rounds (decision 4): machines come in kinds, and fewer are all of one kind too often."""
+
+
+_OPPOSITES = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetCom
         ),
         verdict=_of_mean(across(effects), measured, metric)
         if effects.count > 1
-        else _of_one_machine(alone[0]),
+        else replace(_withheld(alone[0], wording.one_machine()), rounds=1),
         between=_between(effects, level) if effects.count > 1 else None,
         prediction=_prediction(effects, level) if effects.count > 1 else None,
         operation=first.member.experiment.operation(first.verdict.workload),
@@ -88,7 +92,11 @@ def _effect(ones: Sequence[OwnVerdict]) -> MeanEstimate:
 
 def _verdict(ones: Sequence[OwnVerdict], metric: Metric) -> Verdict:
     """Return the verdict on one machine, as if it were the only one."""
-    return ones[0].verdict if len(ones) == 1 else _of_mean(_effect(ones), ones, metric)
+    if len(ones) == 1:
+        return ones[0].verdict
+    verdict = _of_mean(_effect(ones), ones, metric)
+    is_fixed = all(one.member.experiment.design.stopping is Stopping.FIXED for one in ones)
+    return verdict if is_fixed else _withheld(verdict, wording.stopped_by_looking())
 
 
 def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Metric) -> Verdict:
@@ -108,17 +116,16 @@ def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Me
     )
 
 
-def _of_one_machine(verdict: Verdict) -> Verdict:
-    """Return the effect without any statement about other machines."""
+def _withheld(verdict: Verdict, reason: str) -> Verdict:
+    """Return the effect without any statement on how far it holds."""
     return replace(
         verdict,
         decision=Decision.INCONCLUSIVE,
-        reason=wording.one_machine(),
+        reason=reason,
         interval=None,
         mde=None,
         p_value=None,
         p_adjusted=None,
-        rounds=1,
         components=None,
         equivalence=None,
         checks={},
@@ -168,9 +175,9 @@ def _decision(verdict: Verdict, machines: Sequence[MachineEffect]) -> Verdict:
 
 
 def _speaks_against(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether a machine is worse for sure where the mean is better, or differs for sure where it does not."""
-    if verdict.decision is Decision.BETTER:
-        return alone.decision is Decision.WORSE
+    """Whether a machine surely does the opposite of the mean, or differs for sure where that does not."""
+    if verdict.decision in _OPPOSITES:
+        return alone.decision is _OPPOSITES[verdict.decision]
     is_decided = alone.decision in {Decision.BETTER, Decision.WORSE}
     return verdict.decision is Decision.EQUIVALENT and is_decided and _is_beyond_margin(verdict, alone)
 

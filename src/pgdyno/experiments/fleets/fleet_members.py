@@ -1,19 +1,20 @@
 """Which experiments of a fleet ran on which machine. Pure.
 
-A bundle names no machine: names of hosts are left out of it. So a machine is told by its hardware, and those
-that are alike in everything that is recorded count as one: two experiments on one machine say little about
+A bundle names no machine: names of hosts are left out of it. So a machine is told by its processor, caches
+and memory, and experiments on alike ones count as one: two experiments on one machine say little about
 others, and to take them for two would make every interval too short. Where several machines are alike, the
 user names them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
 from pgdyno.experiments.machines.machine_facts import MACHINE
-from pgdyno.experiments.machines.recorded_facts import of_host, of_server
+from pgdyno.experiments.machines.recorded_facts import Told, fact_at, of_host, of_server
+from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet import FleetExperiment, FleetMachine
@@ -22,6 +23,9 @@ _CHANGES_ON_A_MACHINE = ("SMT", "CPUs for the server", "NUMA nodes", "frequency"
 """Facts that differ between two experiments on one machine: it was set up otherwise, or read otherwise."""
 
 _HARDWARE = {subject: tell for subject, tell in MACHINE if subject not in _CHANGES_ON_A_MACHINE}
+_MAY_BE_EXCHANGED = ("memory", "disks")  # one name for both is believed, with a warning
+_IDENTITY = {subject: tell for subject, tell in _HARDWARE.items() if subject not in _MAY_BE_EXCHANGED}
+_ALIKE_MEMORY = 0.03  # arbitrary: kernels keep 1 to 2 % for themselves, modules differ by far more
 _TOLD = {
     **_HARDWARE,
     "kernel": of_host("kernel.release"),
@@ -96,26 +100,40 @@ def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
         by_machine.setdefault(one.machine, []).append(one.experiment)
     if not is_named:
         return [
-            f"{name}: {len(ones)} experiments on hardware that is alike in all that is recorded count as one "
-            f"machine; if there are several, {_NAMES}"
+            f"{name}: {len(ones)} experiments on alike processors, caches and memory count as one machine; "
+            f"if there are several, {_NAMES}"
             for name, ones in by_machine.items()
             if len(ones) > 1
         ]
     names = [*by_machine]
-    return [
-        f"{other} and {name} are alike in all that is recorded of their hardware: they are two machines by "
-        "their names"
+    alike = [
+        f"{other} and {name} have alike processors, caches and memory: they are two machines by their names"
         for position, name in enumerate(names)
         for other in names[:position]
-        if not _difference(by_machine[other][0], by_machine[name][0])
+        if not _hardware_difference(by_machine[other][0], by_machine[name][0])
     ]
+    return [*_exchanged(members), *alike]
+
+
+def _exchanged(members: Sequence[Member]) -> Iterator[str]:
+    """Yield memory and disks that differ from those in a machine's first experiment."""
+    first: dict[str, Member] = {}
+    for one in members:
+        other = first.setdefault(one.machine, one)
+        a, b = other.experiment, one.experiment
+        found = [*_memory_difference(a, b), *_differences(a, b, {"disks": _HARDWARE["disks"]})]
+        if found:
+            yield (
+                f"{other.source} and {one.source} are of one machine by its name, {one.machine}, "
+                f"in spite of other {'; '.join(found)}"
+            )
 
 
 def _by_name(given: Sequence[Given]) -> tuple[Member, ...]:
     first: dict[str, Given] = {}
     for one in given:
         other = first.setdefault(str(one.name), one)
-        if different := _difference(other.experiment, one.experiment):
+        if different := _differences(other.experiment, one.experiment, _IDENTITY):
             raise UsageError(
                 f'{other.source} and {one.source} are both of "{one.name}", and not of one machine',
                 detail="; ".join(different),
@@ -132,7 +150,7 @@ def _by_hardware(given: Sequence[Given]) -> tuple[Member, ...]:
             (
                 position
                 for position, others in enumerate(machines)
-                if not any(_difference(other, one.experiment) for other in others)
+                if not any(_hardware_difference(other, one.experiment) for other in others)
             ),
             len(machines),
         )
@@ -149,14 +167,28 @@ def _letter(position: int) -> str:
     return ascii_uppercase[place] + (str(turn + 1) if turn else "")
 
 
-def _difference(a: Experiment, b: Experiment) -> list[str]:
-    """Return which hardware is known to differ."""
-    told = [(subject, tell(a), tell(b)) for subject, tell in _HARDWARE.items()]
+def _hardware_difference(a: Experiment, b: Experiment) -> list[str]:
+    """Return which hardware is known to differ, apart from disks: data move from one to another."""
+    return [*_differences(a, b, _IDENTITY), *_memory_difference(a, b)]
+
+
+def _differences(a: Experiment, b: Experiment, subjects: Mapping[str, Told]) -> list[str]:
+    told = [(subject, tell(a), tell(b)) for subject, tell in subjects.items()]
     return [
         f"{subject}: {of_a} and {of_b}"
         for subject, of_a, of_b in told
         if of_a is not None and of_b is not None and of_a != of_b
     ]
+
+
+def _memory_difference(a: Experiment, b: Experiment) -> list[str]:
+    """Return both sizes, unless they are alike but for the kernels' own share, or one is unknown."""
+    sizes = [fact_at(one.host, "memory.total_bytes") for one in (a, b)]
+    if not all(isinstance(one, int) for one in sizes):
+        return []
+    if max(sizes) - min(sizes) <= _ALIKE_MEMORY * max(sizes):
+        return []
+    return [f"memory: {numbers.size(sizes[0])} and {numbers.size(sizes[1])}"]
 
 
 def _facts(experiments: Sequence[Experiment]) -> Mapping[str, str]:

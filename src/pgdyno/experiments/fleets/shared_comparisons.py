@@ -74,40 +74,76 @@ def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
 
 
 def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
-    """Keep the experiments that agree with the one with which most machines do, then most experiments."""
-    conditions = [(one, _conditions(compared, one.experiment)) for one in members]
-
-    def agreeing(reference: Mapping[str, str | None]) -> tuple[int, int]:
-        machines = [one.machine for one, its in conditions if not [*_conflicts(reference, its)]]
-        return len(set(machines)), len(machines)
-
-    chosen, reference = max(conditions, key=lambda one: agreeing(one[1]))  # of equals the first
-    kept, left_out = [], []
-    for member, its in conditions:
-        if conflicts := [*_conflicts(reference, its)]:
-            left_out.append(NotCombined(compared, member, _in_words(conflicts, chosen)))
-        else:
-            kept.append((member, its))
-    unknown = dict.fromkeys(subject for _, its in kept for subject, value in its.items() if value is None)
-    return SharedComparison(compared, tuple(one for one, _ in kept), tuple(left_out), tuple(unknown))
-
-
-def _conflicts(
-    reference: Mapping[str, str | None], other: Mapping[str, str | None]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the subjects that are known to differ, with both values."""
-    for subject in dict.fromkeys((*reference, *other)):
-        unset = _NOT_GIVEN if subject.startswith("--") else _UNSET
-        of_reference, of_other = (one.get(subject, unset) for one in (reference, other))
-        if of_reference is not None and of_other is not None and of_reference != of_other:
-            yield subject, of_reference, of_other
+    """Keep the most machines, then the most experiments, of which no two are known to differ."""
+    recorded = _recorded(compared, members)
+    by_unknown = sorted(recorded, key=lambda one: [*one.conditions.values()].count(None))
+    groups = [_agreeing(one, by_unknown) for one in by_unknown]
+    chosen = max(groups, key=lambda one: (len({of.machine for of in one.members}), len(one.members)))
+    kept = [one for one in recorded if one.member in chosen.members]
+    left_out = [
+        NotCombined(compared, one.member, _in_words([*_conflicts(chosen, one)]))
+        for one in recorded
+        if one.member not in chosen.members
+    ]
+    unknown = dict.fromkeys(
+        subject for one in kept for subject, value in one.conditions.items() if value is None
+    )
+    return SharedComparison(compared, tuple(one.member for one in kept), tuple(left_out), tuple(unknown))
 
 
-def _in_words(conflicts: Sequence[tuple[str, str, str]], reference: Member) -> str:
-    subject, of_reference, of_other = conflicts[0]
+@dataclass(frozen=True)
+class _Recorded:
+    """An experiment with all that defines its comparison, by subject; None: not recorded."""
+
+    member: Member
+    conditions: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Experiments that agree in pairs; ``known`` has each subject's value, and the member that told it."""
+
+    members: Sequence[Member]
+    known: Mapping[str, tuple[str, Member]]
+
+
+def _recorded(compared: Compared, members: Sequence[Member]) -> list[_Recorded]:
+    """Return all with the same subjects; one that an experiment does not mention was left as it was."""
+    found = [(one, _conditions(compared, one.experiment)) for one in members]
+    subjects = dict.fromkeys(subject for _, its in found for subject in its)
+    return [_Recorded(one, {of: its.get(of, _unmentioned(of)) for of in subjects}) for one, its in found]
+
+
+def _unmentioned(subject: str) -> str:
+    return _NOT_GIVEN if subject.startswith("--") else _UNSET
+
+
+def _agreeing(first: _Recorded, others: Sequence[_Recorded]) -> _Group:
+    """Return one and those that agree with all taken before them.
+
+    What the first does not know is known from the next that does: it cannot bring two together that differ.
+    """
+    group = _Group((), {})
+    for one in (first, *(other for other in others if other is not first)):
+        if not [*_conflicts(group, one)]:
+            told = {of: (value, one.member) for of, value in one.conditions.items() if value is not None}
+            group = _Group((*group.members, one.member), {**told, **group.known})
+    return group
+
+
+def _conflicts(group: _Group, other: _Recorded) -> Iterator[tuple[str, str, str, Member]]:
+    """Yield the subjects that are known to differ, with both values and who told the group's."""
+    for subject, value in other.conditions.items():
+        known = group.known.get(subject)
+        if value is not None and known is not None and value != known[0]:
+            yield subject, value, *known
+
+
+def _in_words(conflicts: Sequence[tuple[str, str, str, Member]]) -> str:
+    subject, its, known, told_by = conflicts[0]
     more = len(conflicts) - 1
     others = "" if not more else f", and {more} more {'difference' if more == 1 else 'differences'}"
-    return f"{subject} is {of_other}, {of_reference} on {reference.label}{others}"
+    return f"{subject} is {its}, {known} on {told_by.label}{others}"
 
 
 def _conditions(compared: Compared, experiment: Experiment) -> dict[str, str | None]:

@@ -117,8 +117,14 @@ def work_of(workload: str, experiment: Experiment) -> dict[str, str | None]:
         for name, value in sorted(experiment.options.items())
         if name not in _NO_OTHER_WORK
     }
-    scripts = {"text of the scripts": None} if workload == USER_SCRIPTS else {}
-    return {**dict(_definition(workload, experiment)), **options, **scripts}
+    return {**dict(_definition(workload, experiment)), **options, **_unrecorded(workload, experiment)}
+
+
+def _unrecorded(workload: str, experiment: Experiment) -> dict[str, str | None]:
+    """Return the texts that no experiment records: two files of one name may hold other statements."""
+    if workload == USER_SCRIPTS:
+        return {"text of the scripts": None}
+    return {"text of the captured workload": None} if workload in experiment.likenesses else {}
 
 
 def _definition(workload: str, experiment: Experiment) -> list[tuple[str, str | None]]:

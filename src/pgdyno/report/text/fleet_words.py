@@ -139,11 +139,16 @@ def remarks(one: FleetComparison, fleet: Fleet) -> Iterator[str]:
         yield _between(one.between)
     if one.verdict.decision is Decision.INCONCLUSIVE and not common_reason(fleet):
         yield f"{symbol(Decision.INCONCLUSIVE)} {sentence(one.verdict.reason)}."
+    for machine in one.machines:
+        if machine.verdict.is_withheld:
+            yield f"{machine.machine}: {machine.verdict.reason}."
     if count := _agreement(one.machines):
         yield count
 
 
 def _between(between: MachineSpread) -> str:
+    if between.high == 0:
+        return "Machines lie closer together than the noise explains; no interval of how far they differ."
     low, sd, high = (_deviation(one) for one in (between.low, between.sd, between.high))
     level = numbers.share(between.level)
     return f"Standard deviation between machines: {sd} ({level} interval {low} … {high})."

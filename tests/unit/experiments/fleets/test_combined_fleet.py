@@ -11,10 +11,11 @@ from tests.golden.synthetic_fleet import ON_READ_ONLY, fleet, given, on_machine
 
 from pgdyno.experiments.fleets.fleet import combine
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment, Part
+from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment, Part, Stopping
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.report.text.fleet_words import remarks
 
 TPS = "throughput_tps"
 
@@ -86,6 +87,22 @@ def test_no_winner_where_one_machine_is_surely_worse() -> None:
     assert ", but surely \N{MINUS SIGN}" in verdict.reason
 
 
+def test_no_loser_where_one_machine_is_surely_better() -> None:
+    """The mirror image: eleven machines lose about 10 %, one gains 3 %."""
+    effects = [1.08, 1.09, 1.10, 1.11, 1.12, 1.10, 1.09, 1.11, 1.10, 1.10, 1.10, 0.97]
+    machines = [
+        on_machine(number, 1 / effect, 1.0, created="2026-11-21T09:30:12Z")
+        for number, effect in enumerate(effects)
+    ]
+    verdict = comparison(combine(given(machines))).verdict
+    assert verdict.p_value is not None
+    assert verdict.p_value < 0.001
+    assert verdict.decision is Decision.INCONCLUSIVE
+    assert verdict.reason.startswith("not everywhere: on the mean of the machines it is 8.")
+    assert ", but surely +" in verdict.reason
+    assert verdict.reason.endswith("% on L")
+
+
 def test_no_equivalence_where_machines_surely_differ_in_both_directions() -> None:
     """Half of 40 machines gain 4 %, half lose as much: on the mean nothing changes, and it matters."""
     machines = [
@@ -124,6 +141,26 @@ def test_experiments_of_one_machine_are_its_occasions_and_no_fleet() -> None:
     assert one.verdict.reason == (
         "withheld: all of it was measured on one machine, which says nothing about others"
     )
+
+
+def test_experiments_that_ended_by_their_results_have_no_common_interval() -> None:
+    first, *others = fleet()
+    looking = replace(first.design, stopping=Stopping.DECIDED)
+    morning = replace(first, design=looking)
+    evening = replace(on_machine(9, 1.19, 1.0, host=first.host), design=looking)
+    found = combine(given([morning, evening, *others]))
+    one = comparison(found)
+    own = one.machines[0].verdict
+    assert (own.decision, own.interval, own.is_withheld) == (Decision.INCONCLUSIVE, None, True)
+    assert own.effect == pytest.approx(1.19, rel=0.01)
+    reason = (
+        "withheld: its experiments ended when they had seen enough, and no interval of the mean of such ones "
+        "is known to hold"
+    )
+    assert own.reason == reason
+    assert len(one.machines[0].occasions) == 2
+    assert f"A: {reason}." in remarks(one, found)
+    assert one.verdict.decision is Decision.BETTER
 
 
 def test_a_machine_of_several_experiments_counts_once() -> None:

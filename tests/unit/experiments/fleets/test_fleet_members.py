@@ -24,6 +24,13 @@ def with_host(experiment: Experiment, part: str, **facts: Any) -> Experiment:
     return replace(experiment, host={**experiment.host, part: {**experiment.host[part], **known}})
 
 
+def with_disk(experiment: Experiment, name: str) -> Experiment:
+    disk = {"name": name, "size_bytes": 1 << 40, "is_rotational": False}
+    devices = {"value": [disk], "source": "test"}
+    mounts = {"value": [{"disk": name}], "source": "test"}
+    return replace(experiment, host={**experiment.host, "block_devices": devices, "mounts": mounts})
+
+
 def test_other_hardware_is_another_machine() -> None:
     first = on_machine(1, 1.1, 1.0)
     assert machines(*fleet(3)) == ["A", "B", "C"]
@@ -39,6 +46,40 @@ def test_hardware_that_is_alike_is_one_machine_whatever_it_runs() -> None:
     # 12 kB less memory: another kernel takes more for itself.
     total = first.host["memory"]["total_bytes"]["value"]
     assert machines(first, with_host(later, "memory", total_bytes=total - 12288)) == ["A", "A"]
+
+
+def test_a_kernel_that_keeps_more_memory_makes_no_other_machine() -> None:
+    """16.49 and 16.51 GB are rounded to 16 and 17 GB, and yet alike; 31 and 32 GB are 3.1 % apart."""
+    first = on_machine(1, 1.1, 1.0)
+    less, more, other = (
+        with_host(replace(first, id=f"{size}"), "memory", total_bytes=int(size * 1024**3))
+        for size in (16.49, 16.51, 16.0)
+    )
+    assert machines(less, more) == ["A", "A"]
+    assert machines(less, other) == ["A", "A"]
+    large, small = (
+        with_host(replace(first, id=f"{size}"), "memory", total_bytes=size * 1024**3) for size in (32, 31)
+    )
+    assert machines(large, small) == ["A", "B"]
+
+
+def test_data_on_another_disk_make_no_other_machine() -> None:
+    first = on_machine(1, 1.1, 1.0)
+    assert machines(first, with_disk(replace(first, id="later"), "sdb")) == ["A", "A"]
+
+
+def test_other_memory_and_disks_under_one_name_are_told_and_believed() -> None:
+    first = on_machine(1, 1.1, 1.0)
+    larger = with_host(with_disk(replace(first, id="later"), "sdb"), "memory", total_bytes=1 << 40)
+    members = members_of(given([first, larger], ["db1", "db1"]))
+    assert [one.machine for one in members] == ["db1", "db1"]
+    (note,) = identity_notes(members, is_named=True)
+    said = note.replace("\N{NO-BREAK SPACE}", " ")
+    assert said.startswith(
+        "on-1.zip and later.zip are of one machine by its name, db1, in spite of other "
+        "memory: 32 GB and 1 TB; disks: "
+    )
+    assert said.endswith(" and sdb, 1 TB, solid state")
 
 
 def test_what_is_unknown_makes_no_other_machine() -> None:
@@ -58,8 +99,7 @@ def test_names_make_machines_of_alike_hardware() -> None:
     assert [one.label for one in members] == ["db1 (on-1.zip)", "db2 (second.zip)"]
     (note,) = identity_notes(members, is_named=True)
     assert note == (
-        "db1 and db2 are alike in all that is recorded of their hardware: they are two machines by their "
-        "names"
+        "db1 and db2 have alike processors, caches and memory: they are two machines by their names"
     )
     assert machines(first, second, names=["db1", "db1"]) == ["db1", "db1"]
 
@@ -85,8 +125,8 @@ def test_what_counts_as_one_is_told() -> None:
     members = members_of(given([first, replace(first, id="later")]))
     (note,) = identity_notes(members, is_named=False)
     assert note == (
-        "A: 2 experiments on hardware that is alike in all that is recorded count as one machine; if there "
-        f"are several, {HINT}"
+        "A: 2 experiments on alike processors, caches and memory count as one machine; if there are several, "
+        f"{HINT}"
     )
     assert identity_notes(members_of(given(fleet(2))), is_named=False) == []
 

@@ -12,6 +12,7 @@ from tests.golden.synthetic_fleet import fleet, given
 from pgdyno.experiments.fleets.fleet_members import members_of
 from pgdyno.experiments.fleets.shared_comparisons import SharedComparison, shared_comparisons
 from pgdyno.model.experiments.experiment import DesignKind, Experiment, Phase
+from pgdyno.model.experiments.likeness import Likeness
 
 
 def on_reading(*experiments: Experiment) -> SharedComparison:
@@ -78,6 +79,41 @@ def test_what_a_bundle_leaves_out_is_unknown_and_no_difference() -> None:
     shared = on_reading(first, hidden)
     assert len(shared.members) == 2
     assert shared.unknown == ("work_mem of plan",)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
+def test_what_one_does_not_know_joins_no_two_that_differ(order: tuple[int, ...]) -> None:
+    unknown, older, newer = fleet(3)
+    three = (
+        replace(unknown, server={}),
+        replace(older, server={"version_num": 170002}),
+        replace(newer, server={"version_num": 180001}),
+    )
+    shared = on_reading(*(three[position] for position in order))
+    assert {one.experiment.id for one in shared.members} == {"on-1", "on-2"}
+    (left_out,) = shared.left_out
+    assert left_out.member.experiment.id == "on-3"
+    assert left_out.reason == f"PostgreSQL's major version is 18, 17 on {'ABC'[order.index(1)]} (on-2.zip)"
+    assert shared.unknown == ("PostgreSQL's major version",)
+
+
+def test_the_group_grows_beyond_a_first_that_knows_less() -> None:
+    first, second, third, fourth = fleet(4)
+    versions: tuple[dict[str, int], ...] = (
+        {},
+        {"version_num": 170002},
+        {"version_num": 180001},
+        {"version_num": 180002},
+    )
+    members = (first, second, third, fourth)
+    shared = on_reading(*(replace(one, server=it) for one, it in zip(members, versions, strict=True)))
+    assert [one.machine for one in shared.members] == ["A", "C", "D"]
+
+
+def test_the_text_of_a_captured_workload_is_unknown() -> None:
+    likeness = Likeness({"calls": 0.9}, ())
+    first, second = (replace(one, likenesses={READ_ONLY: likeness}) for one in fleet(2))
+    assert on_reading(first, second).unknown == ("text of the captured workload",)
 
 
 def test_of_other_servers_only_the_names_are_known() -> None:

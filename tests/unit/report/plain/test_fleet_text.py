@@ -91,6 +91,13 @@ def test_a_deviation_of_nothing_and_a_boundless_one_have_words(five: Fleet) -> N
     assert said == "Standard deviation between machines: 2.0 % (95 % interval 0 % … ×4.9e+08)."
 
 
+def test_a_spread_below_the_noise_is_no_certainty(five: Fleet) -> None:
+    closer = replace(five.comparisons[0], between=MachineSpread(0.0, 0.0, 0.0, 0.95))
+    assert next(remarks(closer, five)) == (
+        "Machines lie closer together than the noise explains; no interval of how far they differ."
+    )
+
+
 def test_what_is_left_out_and_not_known_is_in_the_text() -> None:
     first, second, third = fleet(3)
     other = replace(third, scales={READ_ONLY: 400, "sysbench-read-write": 4}, generators={})
