@@ -12,8 +12,8 @@ from pgdyno.toolchain.patching.catalogue import PATCHES, Patch, known_patches
 GUIDE = Path(__file__).parents[2] / "docs/guides/build.md"
 RESULTS = Path(__file__).parents[2] / "docs/results/README.md"
 MEASURED = re.compile(
-    r"alone (not measured|not distinguishable \([^()]+\)|better[^;]+|worse[^;]+); "
-    r"with (?P<others>[a-z, -]+): .+; \d+ clients, [^;]+; docs/results/README.md, \"Patches\""
+    r"alone (not measured|not distinguishable \([^()]+\)|equivalent[^;]+|better[^;]+|worse[^;]+)"
+    r"(; with (?P<others>[a-z, -]+): .+)?; \d+ clients?, [^;]+; docs/results/README.md, \"Patches\""
 )
 FIGURE = re.compile(r"[+−][\d.]+ % \([^()]+\)")
 LONGEST = 150  # lines of a diff: small enough to be read at once
@@ -42,7 +42,7 @@ def test_a_verdict_names_its_company_its_figures_and_its_machine(patch: Patch) -
         return
     found = MEASURED.fullmatch(patch.verdict)
     assert found is not None, patch.verdict
-    others = found["others"].split(", ")
+    others = found["others"].split(", ") if found["others"] else []
     assert set(others) < {one.name for one in known_patches() if one.major == patch.major} - {patch.name}
     figures = FIGURE.findall(patch.verdict)
     assert figures
