@@ -46,7 +46,7 @@ def restarts_at_most(request: AccelerateRequest) -> int:
 
     One more brings the plan into force at the end.
     """
-    groups = len(list(workloads_by_server([*request.conditions.workloads.values()])))
+    groups = len(workloads_by_server([*request.conditions.workloads.values()]))
     return 2 * groups * _design(request).rounds + 1
 
 

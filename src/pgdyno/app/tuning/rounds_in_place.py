@@ -34,11 +34,11 @@ def design_in_place(design: Design, limits: OwnerLimits) -> Design:
 class RoundsInPlace(TrialRounds):
     """Measures rounds on a running server, and puts its values back as soon as a limit is passed.
 
-    ``restore`` does that. ``over_limit`` are the points that went over one, with the reason.
+    ``restore`` does that.
     """
 
     restore: Callable[[], None] = field(kw_only=True)
-    over_limit: dict[frozenset[tuple[str, str]], str] = field(default_factory=dict)
+    _over_limit: dict[frozenset[tuple[str, str]], str] = field(default_factory=dict, init=False)
 
     def require_found_within_limits(self) -> None:
         """Refuse to search on a server that is over a limit without any change. Raises: RefusedError."""
@@ -53,7 +53,14 @@ class RoundsInPlace(TrialRounds):
 
     def why_not(self, otherwise: WhyNot) -> WhyNot:
         """Return the question why a point must not be tried: it went over a limit, or ``otherwise``."""
-        return lambda point: self.over_limit.get(frozenset(point.items()), "") or otherwise(point)
+        return lambda point: self._over_limit.get(self._whole(point), "") or otherwise(point)
+
+    def went_over(self, point: Point, reason: str) -> None:
+        """Take note of a point that went over a limit; it may be whole already."""
+        self._over_limit[self._whole(point)] = reason
+
+    def _whole(self, point: Point) -> frozenset[tuple[str, str]]:
+        return frozenset(self.settled(point).items())
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Logs:
         try:
@@ -63,5 +70,5 @@ class RoundsInPlace(TrialRounds):
             self.arena.loads.forget("tune")
             if error.variant == INCUMBENT:
                 raise IncumbentOverLimitError(error.reason) from error
-            self.over_limit[frozenset(candidate.items())] = error.reason
+            self.went_over(candidate, error.reason)
             raise CandidateOverLimitError(error.reason) from error
