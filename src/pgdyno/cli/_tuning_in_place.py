@@ -115,6 +115,7 @@ class InPlace:
     ) -> Tuned:
         """Search on the running server."""
         from pgdyno.app.changes.server_access import server_access
+        from pgdyno.app.measuring.experiment import workloads_by_server
         from pgdyno.app.planning.attached import attach
         from pgdyno.app.tuning.trials_within import trials_in_place
         from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
@@ -125,13 +126,10 @@ class InPlace:
         request = request_on(attached.installation)
         plan = replace(request.plan, layers=(Layer.APPLICATION,), may_change_host=False)
         request = replace(request, base=attached.base, plan=plan)
-        echo(trials_in_place(request, limits), err=True)
+        echo(trials_in_place(request, limits, may_restart=self.maintenance_window), err=True)
         if self.maintenance_window:
-            echo(
-                f"{attached.target} is restarted up to four times in a round of the search, and up "
-                "to twice in one of the proof",
-                err=True,
-            )
+            groups = len(workloads_by_server(tuple(request.conditions.workloads.values())))
+            echo(f"{attached.target} is restarted {restarts_text(groups)}", err=True)
         access = server_access(dsn, self.restart_command)
         allowed = Allowed(limits, self.maintenance_window, self.standbys_done)
         return tune_in_place(attached, request, access, progress, listener, allowed)
@@ -185,6 +183,14 @@ def _pays(proof: Experiment | None) -> bool:
     from pgdyno.model.tuning.tuning import TUNED
 
     return proof is not None and decide_plan(proof, TUNED, Terms()).pays
+
+
+def restarts_text(data_sets: int) -> str:
+    """Say how often the server is restarted at most, with workloads on so many data sets."""
+    return (
+        f"up to {4 * data_sets} times in a round of the search, up to {2 * data_sets} times more if a "
+        f"configuration fails in it, and up to {2 * data_sets} times in a round of the proof"
+    )
 
 
 def apply_command(dsn: str, answer: Mapping[str, str]) -> str:

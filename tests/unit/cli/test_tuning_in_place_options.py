@@ -11,7 +11,7 @@ from tests.golden.synthetic import READ_ONLY, experiment, plan
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.tuning.tuner import Tuned
-from pgdyno.cli._tuning_in_place import apply_command, closing_text
+from pgdyno.cli._tuning_in_place import apply_command, closing_text, restarts_text
 from pgdyno.cli.main import cli
 from pgdyno.model.errors import PermissionNotGivenError, PgdynoError, SettingError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
@@ -118,3 +118,10 @@ def test_for_an_answer_that_is_not_proven_there_is_no_command(measured: Experime
 def test_without_an_answer_there_is_nothing_to_apply() -> None:
     said = closing_text("service=shop", Tuned(replace(tuning(), answer={}), plan(), None))
     assert said.count("\n") == 2
+
+
+def test_restarts_are_counted_for_each_data_set() -> None:
+    assert restarts_text(2) == (
+        "up to 8 times in a round of the search, up to 4 times more if a configuration fails in it, and up "
+        "to 4 times in a round of the proof"
+    )

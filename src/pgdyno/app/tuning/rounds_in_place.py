@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.app.tuning.trial_rounds import CANDIDATE, INCUMBENT, Logs, TrialRounds
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.model.errors import RefusedError
-from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.variants.variant import Variant
@@ -28,6 +28,18 @@ def design_in_place(design: Design, limits: OwnerLimits) -> Design:
         return trials
     turn_s = min(_LOOK_S, trials.block_s)
     return replace(trials, slice_s=turn_s, head_s=turn_s / 20)
+
+
+def taken_as_they_are(blocks: Sequence[Block]) -> tuple[list[Block], bool]:
+    """Return blocks as if nothing had disturbed them, and whether something has.
+
+    A server with work of its own disturbs every round: to repeat them would double the load and the restarts.
+    """
+    counted = [
+        replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
+        for block in blocks
+    ]
+    return counted, any(block.void_reasons for block in blocks)
 
 
 @dataclass
@@ -61,6 +73,12 @@ class RoundsInPlace(TrialRounds):
 
     def _whole(self, point: Point) -> frozenset[tuple[str, str]]:
         return frozenset(self.settled(point).items())
+
+    def _blocks(self, variants: Sequence[Variant]) -> Iterator[Block]:
+        """Yield the blocks of one round. It is not repeated, however much else the server had to do."""
+        blocks, is_disturbed = taken_as_they_are(list(super()._blocks(variants)))
+        self.disturbed += is_disturbed
+        yield from blocks
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Logs:
         try:
