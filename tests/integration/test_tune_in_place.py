@@ -130,6 +130,25 @@ def test_a_trial_over_a_limit_is_ended_and_its_values_are_put_back_at_once(debia
     assert state(debian15) == before
 
 
+def test_between_trials_the_server_has_what_was_found(debian15: DebianCluster) -> None:
+    attached = attach(debian15.dsn, Figures())
+    change = Change("commit_delay", SETTING, DELAY, "0", "0", Effect.RELOAD)
+    plan = Plan((PlanLine(change, Layer.APPLICATION, "", "", Risk.SAFE, ""),), (), (), None)
+    switch = Switch(server_access(debian15.dsn), attached.base, plan, allow_restart=False)
+    place = (attached.dsn, attached.data_directory, attached.installation)
+    data_set = find_workloads(("pgbench-select",), (), 1)["pgbench-select"].data_set
+    tried = replace(attached.base, name="candidate", settings={**attached.base.settings, DELAY: "100"})
+    with open_attached_arena(*place, switch, Lines()) as arena:
+        arena.load(attached.base, data_set)
+        arena.restore([tried], [0], data_set)
+        with arena.arms([tried], [0], data_set):
+            assert debian15.execute("SHOW commit_delay") == [("100",)]
+        assert debian15.execute("SHOW commit_delay") == [("0",)]
+        with pytest.raises(ZeroDivisionError), arena.arms([tried], [0], data_set):
+            raise ZeroDivisionError
+        assert debian15.execute("SHOW commit_delay") == [("0",)]
+
+
 def test_killed_while_a_candidate_is_measured_it_is_reverted(debian15: DebianCluster, home: Path) -> None:
     before = state(debian15)
     kill_while_changed(("tune", "--dsn", debian15.dsn), home, 1.0)

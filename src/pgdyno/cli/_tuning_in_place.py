@@ -13,11 +13,12 @@ from pgdyno.cli._server_options import StatedFigures, parse_size, warn_about_pas
 from pgdyno.cli.output import echo
 from pgdyno.cli.quantities import duration
 from pgdyno.model.errors import PermissionNotGivenError, UsageError
-from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.plan import Effect, Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.tuning.tune_request import TuneRequest
     from pgdyno.app.tuning.tuner import Listener, Tuned
+    from pgdyno.model.experiments.experiment import Experiment
     from pgdyno.model.ports import Progress
     from pgdyno.model.tuning.limits import OwnerLimits
     from pgdyno.server.process.installation import Installation
@@ -57,6 +58,10 @@ _OPTIONS = (
         is_flag=True,
         help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
     ),
+)
+_KEPT_PLANS = (
+    "Sessions that were open meanwhile may keep plans of prepared statements, made with values that were "
+    "tried: let connection pools reconnect, or ANALYZE the tables."
 )
 
 
@@ -113,6 +118,7 @@ class InPlace:
     ) -> Tuned:
         """Search on the running server."""
         from pgdyno.app.changes.server_access import server_access
+        from pgdyno.app.measuring.experiment import workloads_by_server
         from pgdyno.app.planning.attached import attach
         from pgdyno.app.tuning.trials_within import trials_in_place
         from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
@@ -123,13 +129,10 @@ class InPlace:
         request = request_on(attached.installation)
         plan = replace(request.plan, layers=(Layer.APPLICATION,), may_change_host=False)
         request = replace(request, base=attached.base, plan=plan)
-        echo(trials_in_place(request, limits), err=True)
+        echo(trials_in_place(request, limits, may_restart=self.maintenance_window), err=True)
         if self.maintenance_window:
-            echo(
-                f"{attached.target} is restarted up to four times in a round of the search, and up "
-                "to twice in one of the proof",
-                err=True,
-            )
+            groups = len(workloads_by_server(tuple(request.conditions.workloads.values())))
+            echo(f"{attached.target} is restarted {restarts_text(groups)}", err=True)
         access = server_access(dsn, self.restart_command)
         allowed = Allowed(limits, self.maintenance_window, self.standbys_done)
         return tune_in_place(attached, request, access, progress, listener, allowed)
@@ -156,6 +159,43 @@ class InPlace:
                 )
 
 
+def closing_text(dsn: str, result: Tuned) -> str:
+    """Say what was left, and how a proven answer is applied and taken back.
+
+    Raises: as ``apply_command`` does.
+    """
+    lines = ["Nothing was left changed.", _KEPT_PLANS]
+    answer = result.tuning.answer
+    if answer and not _pays(result.experiment):
+        lines.append("The answer is not proven to pay: there is no command here that applies it.")
+    elif answer:
+        lines += ["To apply the answer:", f"  {apply_command(dsn, answer)}"]
+        restarting = [one.change.key for one in result.plan.lines if one.change.effect is Effect.RESTART]
+        if at_start := [key for key in answer if key in restarting]:
+            lines.append(f"These are in force only after a restart of the server: {', '.join(at_start)}")
+        lines.append(
+            "To take it back: ALTER SYSTEM RESET each of these settings, or SET the value that "
+            "postgresql.auto.conf has for it now; then reload or restart as before"
+        )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _pays(proof: Experiment | None) -> bool:
+    from pgdyno.experiments.decisions.plan_decision import decide_plan
+    from pgdyno.model.plans.terms import Terms
+    from pgdyno.model.tuning.tuning import TUNED
+
+    return proof is not None and decide_plan(proof, TUNED, Terms()).pays
+
+
+def restarts_text(data_sets: int) -> str:
+    """Say how often the server is restarted at most, with workloads on so many data sets."""
+    return (
+        f"up to {4 * data_sets} times in a round of the search, up to {2 * data_sets} times more if a "
+        f"configuration fails in it, and up to {2 * data_sets} times in a round of the proof"
+    )
+
+
 def apply_command(dsn: str, answer: Mapping[str, str]) -> str:
     """Return the command that makes an answer the server's configuration.
 
@@ -165,7 +205,7 @@ def apply_command(dsn: str, answer: Mapping[str, str]) -> str:
     from pgdyno.model.servers.alter_system import statement_values
     from pgdyno.server.connection.connection import without_password
 
-    words = ["psql", "-d", without_password(dsn)]
+    words = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", without_password(dsn)]
     for name, value in answer.items():
         literals = ", ".join(map(quoted, statement_values(name, value)))
         words += ["-c", f"ALTER SYSTEM SET {name} = {literals}"]

@@ -248,7 +248,7 @@ def _front_document(result: Tuned) -> Json:
 
 def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
     from pgdyno.app.results.report import write_report
-    from pgdyno.cli._tuning_in_place import apply_command
+    from pgdyno.cli._tuning_in_place import closing_text
     from pgdyno.cli.results import print_experiment
     from pgdyno.model.document import to_document
     from pgdyno.report.documents import comparison_document
@@ -262,8 +262,8 @@ def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
     if result.experiment is not None:
         print_experiment(result.experiment)
     echo(f"\n{answer_text(result.tuning)}", nl=False)
-    if result.tuning.answer and dsn is not None:
-        echo(f"Nothing was left changed. To apply it:\n  {apply_command(dsn, result.tuning.answer)}")
+    if dsn is not None:
+        echo(f"\n{closing_text(dsn, result)}", nl=False)
     if result.experiment is not None:
         echo(f"\n{proof_text(result.tuning, result.experiment)}", nl=False)
         if text := attribution_text(result.experiment):

@@ -16,7 +16,7 @@ from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.tuning import Trial
 
 SIDE_BY_SIDE = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
-ONE_AFTER_THE_OTHER = 0.04  # the same of whole trials of 10 s, a guess
+ONE_AFTER_THE_OTHER = 0.04  # arbitrary, of whole trials of 10 s: four times as much; not measured
 _EXPECTED_BESIDE_THE_DEFAULT = 0.04  # measured there
 _WEIGHT = 3.0  # of the guess, in degrees of freedom
 _ENOUGH = 4  # degrees of freedom of candidates that took several rounds

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from tests.golden.synthetic import READ_ONLY, experiment, plan
+from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.cli._tuning_in_place import apply_command
+from pgdyno.app.tuning.tuner import Tuned
+from pgdyno.cli._tuning_in_place import apply_command, closing_text, restarts_text
 from pgdyno.cli.main import cli
 from pgdyno.model.errors import PermissionNotGivenError, PgdynoError, SettingError, UsageError
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.tuning.tuning import TUNED
 
 
 def refused(text: str) -> PgdynoError:
@@ -64,9 +70,58 @@ def test_the_command_that_applies_an_answer_can_be_typed() -> None:
     )
     assert "secret" not in command
     words = shlex.split(command)
-    assert words[:2] == ["psql", "-d"]
-    assert words[3:] == [
+    assert words[:5] == ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-d"]
+    assert words[6:] == [
         "-c", "ALTER SYSTEM SET work_mem = '24MB'",
         "-c", "ALTER SYSTEM SET wal_compression = 'lz4'",
         "-c", "SELECT pg_reload_conf()",
     ]  # fmt: skip
+
+
+ANSWER = {"shared_buffers": "2GB", "work_mem": "16MB"}
+
+
+def proof() -> Experiment:
+    """Return the made-up proof of an answer that is faster by a fifth on its only workload."""
+    whole = experiment()
+    blocks = tuple(
+        replace(
+            block,
+            arms=tuple(
+                arm if arm.variant == whole.baseline else replace(arm, variant=TUNED) for arm in block.arms
+            ),
+        )
+        for block in whole.blocks
+        if block.workload == READ_ONLY
+    )
+    variants = (whole.variants[0], replace(whole.variants[1], name=TUNED))
+    return replace(whole, blocks=blocks, variants=variants, workloads=(READ_ONLY,))
+
+
+def test_an_answer_that_pays_is_shown_with_its_restart_and_the_way_back() -> None:
+    found = replace(tuning(), answer=ANSWER)
+    said = closing_text("service=shop", Tuned(found, plan(), proof()))
+    assert said.startswith("Nothing was left changed.\nSessions that were open meanwhile may keep plans ")
+    assert apply_command("service=shop", ANSWER) in said
+    assert "These are in force only after a restart of the server: shared_buffers\n" in said
+    assert "To take it back: ALTER SYSTEM RESET each of these settings" in said
+
+
+@pytest.mark.parametrize("measured", [None, experiment()])
+def test_for_an_answer_that_is_not_proven_there_is_no_command(measured: Experiment | None) -> None:
+    found = replace(tuning(), answer=ANSWER)
+    said = closing_text("service=shop", Tuned(found, plan(), measured))
+    assert "psql" not in said
+    assert said.endswith("The answer is not proven to pay: there is no command here that applies it.\n")
+
+
+def test_without_an_answer_there_is_nothing_to_apply() -> None:
+    said = closing_text("service=shop", Tuned(replace(tuning(), answer={}), plan(), None))
+    assert said.count("\n") == 2
+
+
+def test_restarts_are_counted_for_each_data_set() -> None:
+    assert restarts_text(2) == (
+        "up to 8 times in a round of the search, up to 4 times more if a configuration fails in it, and up "
+        "to 4 times in a round of the proof"
+    )

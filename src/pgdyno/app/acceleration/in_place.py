@@ -19,7 +19,7 @@ from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import Context, ExperimentRun, workloads_by_server
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.experiments.decisions.plan_decision import decide_plan
@@ -42,8 +42,12 @@ _SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the
 
 
 def restarts_at_most(request: AccelerateRequest) -> int:
-    """Return a bound on restarts: into the plan and out of it in every round, and into it at the end."""
-    return 2 * _design(request).rounds + 1
+    """Return a bound on restarts: into the plan and out of it for every data set in every round.
+
+    One more brings the plan into force at the end.
+    """
+    groups = len(workloads_by_server([*request.conditions.workloads.values()]))
+    return 2 * groups * _design(request).rounds + 1
 
 
 def _design(request: AccelerateRequest) -> Design:

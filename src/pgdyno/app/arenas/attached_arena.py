@@ -10,7 +10,7 @@ configuration goes back to what was found. If pgdyno is killed, ``pgdyno revert`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -105,19 +105,22 @@ class AttachedArena(AttachedBase):
         data_set: DataSet,
         server_memory_bytes: int | None = None,  # noqa: ARG002 — memory_note has refused it
     ) -> Iterator[list[Arm]]:
-        """Bring the server to the one variant that there can be at a time."""
+        """Bring the server to the one variant that there can be at a time, and back afterwards.
+
+        Data are copied, and other work is done, under the configuration as found.
+        """
         (variant,), (seat,) = variants, seats
         self.switch.to(variant)
-        self.databases.hold()  # a restart has ended the session
-        server, environment = self.find()
-        database = self.databases.name(self._label(seat, data_set))
-        arm = Arm(variant, server, database, environment)
         try:
-            arm.prewarm()
-            arm.checkpoint()  # what copying the data set has dirtied is not this trial's
-            yield [arm]
+            self.databases.hold()  # a restart has ended the session
+            server, environment = self.find()
+            database = self.databases.name(self._label(seat, data_set))
+            with closing(Arm(variant, server, database, environment)) as arm:
+                arm.prewarm()
+                arm.checkpoint()  # what copying the data set has dirtied is not this trial's
+                yield [arm]
         finally:
-            arm.close()
+            self.switch.back()
 
     def leave(self) -> None:
         """Restore the original configuration, and drop the databases that were made."""

@@ -1,13 +1,16 @@
 """Loads that end a trial as soon as the server goes over a limit.
 
-After each turn the transactions that ended since the last one are read, and what the server's processes have
-in memory. What is over a limit ends the load there and then; the arena restores the values.
+After each turn the transactions that ended since the last one are read, and the most that the server's
+processes had in memory during it. What is over a limit ends the load there and then; the arena restores the
+values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from threading import Event, Thread
 
 import numpy as np
 
@@ -21,7 +24,9 @@ from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.server.process.processes import memory_bytes
 
-_ENOUGH = 100  # of fewer transactions the 99th percentile is the longest
+_ENOUGH = 100  # of fewer transactions the 99th percentile is about the longest
+_SURELY_OVER = 2  # so many over the limit among the first hundred: so is the 99th percentile of them
+_SAMPLE_S = 0.2  # between two looks at the memory; each takes microseconds for a process
 
 
 @dataclass(frozen=True)
@@ -49,22 +54,51 @@ class LimitedLoads(Loads):
         """Return the loads of a workload on all arms; their turns raise OverLimitError."""
         turns = super().prepare(arms, labels, workload, design, duration_s, order)
         watches = {
-            index: Watch(self.limits, workload.name, arm, TransactionLog(self.log_prefix(label)))
+            index: Watch(
+                self.limits,
+                workload.name,
+                arm,
+                TransactionLog(self.log_prefix(label)),
+                is_exempt=arm.variant.name in self.exempt,
+            )
             for index, (arm, label) in enumerate(zip(arms, labels, strict=True))
-            if arm.variant.name not in self.exempt
         }
         return LimitedTurns(turns, watches)
 
 
 @dataclass
 class Watch:
-    """Looks at one arm in one trial of a workload."""
+    """Looks at one arm in one trial of a workload.
+
+    One that is exempt is sampled like the others, so that this costs all of them the same, and never over.
+    """
 
     limits: OwnerLimits
     workload: str
     arm: Arm
     log: TransactionLog
+    is_exempt: bool = False
     _latencies_us: list[int] = field(default_factory=list, init=False)
+    _peak_bytes: int = field(default=0, init=False)
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Look at the memory again and again beside the load: that of a statement goes with its end."""
+        if self.limits.memory_bytes is None:
+            yield
+            return
+        is_over = Event()
+        thread = Thread(target=self._sample, args=(is_over,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def _sample(self, is_over: Event) -> None:
+        while not is_over.wait(_SAMPLE_S):
+            self._peak_bytes = max(self._peak_bytes, memory_bytes(self.arm.server_pids()))
 
     def skip_transactions(self) -> None:
         """Leave out the transactions so far: they met cold caches."""
@@ -72,6 +106,8 @@ class Watch:
 
     def look(self, enough: int = _ENOUGH) -> None:
         """Look at the memory, and at the transactions since the warm-up. Raises: OverLimitError."""
+        if self.is_exempt:
+            return
         reason = self._of_memory() or self._of_latencies(enough)
         if reason:
             raise OverLimitError(self.arm.variant.name, reason)
@@ -79,13 +115,16 @@ class Watch:
     def _of_memory(self) -> str:
         if self.limits.memory_bytes is None:
             return ""
-        return self.limits.over_memory(memory_bytes(self.arm.server_pids()))
+        most_bytes = max(self._peak_bytes, memory_bytes(self.arm.server_pids()))
+        self._peak_bytes = 0
+        return self.limits.over_memory(most_bytes)
 
     def _of_latencies(self, enough: int) -> str:
         if self.limits.latency_ms is None:
             return ""
         self._latencies_us += parse(self.log.read_new()).latency_us.tolist()
-        if len(self._latencies_us) < enough:
+        over = sum(one > 1000 * self.limits.latency_ms for one in self._latencies_us[:enough])
+        if len(self._latencies_us) < enough and over < _SURELY_OVER:
             return ""
         return self.limits.over_latency(float(np.percentile(self._latencies_us, 99)) / 1000, self.workload)
 
@@ -99,18 +138,25 @@ class LimitedTurns:
 
     def warm_up(self, arm: int, duration_s: float) -> None:
         """Let the arm's load run for the first time; its memory is looked at afterwards."""
-        self.turns.warm_up(arm, duration_s)
-        if arm in self.watches:
-            self.watches[arm].skip_transactions()
-            self.watches[arm].look()
+        watch = self.watches[arm]
+        with watch.sampling():
+            self.turns.warm_up(arm, duration_s)
+        watch.skip_transactions()
+        watch.look()
 
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
         """Give arms their turns, and look at each server after its own. Raises: OverLimitError."""
-        for one in self.turns.take(order, slice_s=slice_s, head_s=head_s, servers=servers):
-            if one.arm in self.watches:
-                self.watches[one.arm].look()
+        slices = iter(self.turns.take(order, slice_s=slice_s, head_s=head_s, servers=servers))
+        while True:
+            with ExitStack() as sampled:
+                for watch in self.watches.values():
+                    sampled.enter_context(watch.sampling())
+                one = next(slices, None)
+            if one is None:
+                return
+            self.watches[one.arm].look()
             yield one
 
     def client_cpu_us(self, arm: int) -> float | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
+from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
-from pgdyno.model.errors import StillChangedError
-from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.errors import LockHeldError, PgdynoError, StillChangedError, as_pgdyno_error
+from pgdyno.model.plans.journal import ApplyResult, RevertResult
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.variants.variant import Variant
+
+_POLL_S = 0.2
 
 
 @dataclass
@@ -20,7 +24,8 @@ class Switch:
 
     ``plan`` says how each setting is changed; a variant uses some of its lines, with values of its own, or
     none. What is undone is its own apply: somebody may have applied something else meanwhile. ``result`` is
-    of the apply that is in force.
+    of the apply that is in force. Another pgdyno that changes something is waited for, ``lock_wait_s`` at
+    most, before the configuration is left changed.
     """
 
     access: ServerAccess
@@ -28,6 +33,7 @@ class Switch:
     plan: Plan
     allow_restart: bool
     is_standby_order_kept: bool = False
+    lock_wait_s: float = 60.0
     result: ApplyResult | None = field(default=None, init=False)
     _applied: Mapping[str, str] = field(default_factory=dict, init=False)
     _apply_id: str | None = field(default=None, init=False)
@@ -58,7 +64,8 @@ class Switch:
     def back(self) -> None:
         """Restore the server's original configuration.
 
-        Raises: StillChangedError if somebody else has changed a setting meanwhile.
+        Raises: StillChangedError if somebody else has changed a setting meanwhile, or another pgdyno did not
+        let go of the journal in time.
         """
         if self._apply_id is None:
             return
@@ -67,7 +74,7 @@ class Switch:
             allow_restart=self.allow_restart,
             is_standby_order_kept=self.is_standby_order_kept,
         )
-        result = revert(self.access, request)
+        result = self._reverted(request)
         if not result.is_complete:
             raise StillChangedError(
                 "the server was changed by others while it was measured",
@@ -76,3 +83,29 @@ class Switch:
                 "pgdyno revert --drifted=overwrite restores the original values",
             )
         self._applied, self._apply_id, self.result = {}, None, None
+
+    def _reverted(self, request: RevertRequest) -> RevertResult:
+        """Revert, and wait while another pgdyno changes something."""
+        deadline_s = time.monotonic() + self.lock_wait_s
+        while True:
+            try:
+                return revert(self.access, request)
+            except LockHeldError as error:
+                try:
+                    if time.monotonic() > deadline_s:
+                        raise
+                    time.sleep(_POLL_S)
+                except (LockHeldError, KeyboardInterrupt) as ended:
+                    raise self._not_restored(ended) from error
+
+    def _not_restored(self, error: LockHeldError | KeyboardInterrupt) -> PgdynoError:
+        """Return the error for a revert that did not begin: nothing may be left to revert."""
+        said = as_pgdyno_error(error)
+        receipts = read_journal(self.access.journal_directory).open
+        if not any(one.apply_id == self._apply_id for one in receipts):
+            return said
+        return StillChangedError(
+            f"{said.message}; the configuration that was measured is still in force",
+            detail=said.detail,
+            hint=f"when that one has ended: {self.access.revert_command}",
+        )

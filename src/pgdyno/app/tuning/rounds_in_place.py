@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.app.tuning.trial_rounds import CANDIDATE, INCUMBENT, Counted, TrialRounds
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.model.errors import RefusedError
-from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.tuning.space import Point
 from pgdyno.model.variants.variant import Variant
@@ -30,15 +30,27 @@ def design_in_place(design: Design, limits: OwnerLimits) -> Design:
     return replace(trials, slice_s=turn_s, head_s=turn_s / 20)
 
 
+def taken_as_they_are(blocks: Sequence[Block]) -> tuple[list[Block], bool]:
+    """Return blocks as if nothing had disturbed them, and whether something has.
+
+    A server with work of its own disturbs every round: to repeat them would double the load and the restarts.
+    """
+    counted = [
+        replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
+        for block in blocks
+    ]
+    return counted, any(block.void_reasons for block in blocks)
+
+
 @dataclass
 class RoundsInPlace(TrialRounds):
     """Measures rounds on a running server, and puts its values back as soon as a limit is passed.
 
-    ``restore`` does that. ``over_limit`` are the points that went over one, with the reason.
+    ``restore`` does that.
     """
 
     restore: Callable[[], None] = field(kw_only=True)
-    over_limit: dict[frozenset[tuple[str, str]], str] = field(default_factory=dict)
+    _over_limit: dict[frozenset[tuple[str, str]], str] = field(default_factory=dict, init=False)
 
     def require_found_within_limits(self) -> None:
         """Refuse to search on a server that is over a limit without any change. Raises: RefusedError."""
@@ -53,7 +65,20 @@ class RoundsInPlace(TrialRounds):
 
     def why_not(self, otherwise: WhyNot) -> WhyNot:
         """Return the question why a point must not be tried: it went over a limit, or ``otherwise``."""
-        return lambda point: self.over_limit.get(frozenset(point.items()), "") or otherwise(point)
+        return lambda point: self._over_limit.get(self._whole(point), "") or otherwise(point)
+
+    def went_over(self, point: Point, reason: str) -> None:
+        """Take note of a point that went over a limit; it may be whole already."""
+        self._over_limit[self._whole(point)] = reason
+
+    def _whole(self, point: Point) -> frozenset[tuple[str, str]]:
+        return frozenset(self.settled(point).items())
+
+    def _blocks(self, variants: Sequence[Variant]) -> Iterator[Block]:
+        """Yield the blocks of one round. It is not repeated, however much else the server had to do."""
+        blocks, is_disturbed = taken_as_they_are(list(super()._blocks(variants)))
+        self.disturbed += is_disturbed
+        yield from blocks
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
         try:
@@ -63,5 +88,5 @@ class RoundsInPlace(TrialRounds):
             self.arena.loads.forget("tune")
             if error.variant == INCUMBENT:
                 raise IncumbentOverLimitError(error.reason) from error
-            self.over_limit[frozenset(candidate.items())] = error.reason
+            self.went_over(candidate, error.reason)
             raise CandidateOverLimitError(error.reason) from error

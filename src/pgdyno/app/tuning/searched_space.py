@@ -94,6 +94,7 @@ def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: boo
     notes = [
         *_left(ours.left_out, "not brought into force by a reload"),
         *_left(ours.per_application, "for one application's statements, not for a whole server"),
+        *(f"left as found, {display_name(key)}: it is set {said}" for key, said in ours.of_others.items()),
         *_left(ours.space.kept if reason else (), reason),
         *(f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused),
     ]

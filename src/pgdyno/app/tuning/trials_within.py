@@ -22,7 +22,9 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.tuning.limits import OwnerLimits
 
 _SERVERS = 3  # default, incumbent and candidate; and of the proof: default, plan and answer
-_SWITCH_S = 1.0  # a guess at an apply and a revert, and at copying the data set
+_SWITCH_S = 1.0  # a guess at an apply and a revert
+_COPIED_BYTES_PER_S = 200e6  # a guess at CREATE DATABASE from a template, and its checkpoint
+_RESTART_S = 10.0  # a guess at stopping, starting, and reading the data again
 _PROFILE_S = 60.0  # a guess, of each workload; measured: 50 s
 _LEAST_TRIALS = 3  # arbitrary: fewer are no search
 
@@ -44,13 +46,15 @@ def trials_within(request: TuneRequest) -> str:
     return _sentence(request, _beside_each_other(request))
 
 
-def trials_in_place(request: TuneRequest, limits: OwnerLimits) -> str:
+def trials_in_place(request: TuneRequest, limits: OwnerLimits, *, may_restart: bool = False) -> str:
     """Return the same for a running server itself. Raises: as ``trials_within`` does."""
     workloads = tuple(request.conditions.workloads.values())
     data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
     design = design_in_place(request.conditions.design, limits)
-    trial = time_needed(workloads, design, _SERVERS, data_sets, _SWITCH_S)
-    proof = time_needed(workloads, design, 2, (), _SWITCH_S)
+    switch_s = _SWITCH_S + sum(one.size_bytes for one in data_sets) / _COPIED_BYTES_PER_S
+    restarts_s = 2 * _RESTART_S * len(data_sets) if may_restart else 0.0  # into it and out of it
+    trial = time_needed(workloads, design, _SERVERS, data_sets, switch_s + restarts_s * 2 / _SERVERS)
+    proof = time_needed(workloads, design, 2, (), switch_s + restarts_s / 2)  # as found there is none
     return _sentence(request, _Needed(trial, proof, lambda _: 0.0))
 
 

@@ -193,9 +193,10 @@ class _Proof:
             run = ExperimentRun(self.arena, store, progress, workloads, is_resumable=False)
             try:
                 return run.run(study, budget_s=left_s, context=context)
-            except OverLimitError:
+            except OverLimitError as error:
                 self.rounds.restore()
-                raise
+                self.rounds.went_over(tuning.answer, error.reason)
+                raise OverLimitError(error.variant, f"in the proof of the answer {error.reason}") from error
 
 
 def _require_appliable(access: ServerAccess, plan: Plan, allowed: Allowed, attached: Attached) -> None:

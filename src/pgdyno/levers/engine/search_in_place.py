@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.levers._contract import LeverModule
+from pgdyno.levers.engine.effective import owner_of
 from pgdyno.levers.engine.lever_keys import lever_by_key
 from pgdyno.model.plans.plan import PER_APPLICATION, SETTING, Change, Effect, Plan, PlanLine, Risk
 from pgdyno.model.servers.guc import Guc
@@ -14,23 +15,53 @@ from pgdyno.model.tuning.space import Dimension, Space
 
 _BY_RELOAD = frozenset({"sighup", "superuser", "user"})
 """Values of ``pg_settings.context`` whose settings a reload brings into force, in every session."""
+_STRONGER = frozenset({"command line", "environment variable", "client", "session"}) | frozenset(
+    {"database", "user", "database user", "global"}  # ALTER DATABASE, ALTER ROLE
+)
+"""Values of ``pg_settings.source`` whose settings belong to others: ALTER SYSTEM would change nothing."""
 
 
 @dataclass(frozen=True)
 class SpaceInPlace:
-    """A space, the keys that take a restart, and those that no whole server is given."""
+    """A space, the keys that take a restart, and those that no whole server is given.
+
+    ``of_others`` says of keys that others have set, in a place that ALTER SYSTEM does not reach, where.
+    """
 
     space: Space
     left_out: tuple[str, ...]
     per_application: tuple[str, ...]
+    of_others: Mapping[str, str]
 
 
 def space_in_place(space: Space, server: Server, *, may_restart: bool) -> SpaceInPlace:
     """Return the settings of a space that a reload brings into force.
 
     With ``may_restart`` the planned values that take a restart are there as well: as one dimension, so that
-    they are brought into force together.
+    they are brought into force together. What others have set where ALTER SYSTEM does not reach is left out.
     """
+    of_others = {key: said for key in _keys(space) if (said := _of_others(server.settings.get(key)))}
+    ours = {key: guc for key, guc in server.settings.items() if key not in of_others}
+    found = _within(space, replace(server, settings=ours), may_restart=may_restart)
+    return replace(
+        found,
+        left_out=tuple(key for key in found.left_out if key not in of_others),
+        per_application=tuple(key for key in found.per_application if key not in of_others),
+        of_others=of_others,
+    )
+
+
+def _keys(space: Space) -> list[str]:
+    return [*(key for one in space.dimensions for key in (one.key, *one.brings)), *space.kept]
+
+
+def _of_others(guc: Guc | None) -> str:
+    """Say who has set a setting in a place that ALTER SYSTEM does not reach; nothing if nobody did."""
+    return (owner_of(guc) or "") if guc is not None and guc.source in _STRONGER else ""
+
+
+def _within(space: Space, server: Server, *, may_restart: bool) -> SpaceInPlace:
+    """Return what there is of a space in the server's settings."""
     allowed = [one for one in space.dimensions if one.key in server.settings]
     by_reload = [one for one in allowed if _is_by_reload(server.settings[one.key])]
     restarting = [one for one in allowed if server.settings[one.key].needs_restart and one.planned]
@@ -46,6 +77,7 @@ def space_in_place(space: Space, server: Server, *, may_restart: bool) -> SpaceI
         Space(tuple(sorted(dimensions, key=lambda one: -one.worth)), kept),
         tuple(key for key in missing if key not in PER_APPLICATION),
         tuple(key for key in missing if key in PER_APPLICATION),
+        {},
     )
 
 

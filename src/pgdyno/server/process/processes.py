@@ -113,11 +113,12 @@ def resident_bytes(pid: int) -> int:
 def memory_bytes(pids: Iterable[int]) -> int:
     """Return the memory of a server's processes: their own, and their shared memory, which counts once.
 
-    /proc/PID/status, fields RssAnon, RssShmem and HugetlbPages. The shared part is that of the process which
-    has touched most of it. Processes that have ended, or may not be looked at, count as nothing.
+    /proc/PID/status, fields RssAnon, VmSwap (of their own memory), RssShmem and HugetlbPages. The shared part
+    is that of the process which has touched most of it. Processes that have ended, or may not be looked at,
+    count as nothing.
     """
     of_all = [_memory_kb(read_process(pid, "status") or "") for pid in pids]
-    own_kb = sum(one.get("RssAnon", 0) for one in of_all)
+    own_kb = sum(one.get("RssAnon", 0) + one.get("VmSwap", 0) for one in of_all)
     shared_kb = max((one.get("RssShmem", 0) + one.get("HugetlbPages", 0) for one in of_all), default=0)
     return (own_kb + shared_kb) * 1024
 

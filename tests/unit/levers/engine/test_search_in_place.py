@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from tests.fix_settings import host_of, server_of
 
 from pgdyno.levers import load
@@ -56,3 +59,24 @@ def test_every_setting_of_it_has_a_line_with_its_effect() -> None:
         for key, line in lines.items()
     )
     assert all(line.change.lever in load() for line in lines.values())
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("command line", "on the server's command line"),
+        ("environment variable", "by an environment variable of the server"),
+        ("user", "for this role (ALTER ROLE)"),
+        ("global", "for all roles (ALTER ROLE ALL)"),
+        ("client", "by this connection's options"),
+    ],
+)
+def test_what_others_have_set_where_alter_system_does_not_reach_is_left_out(source: str, said: str) -> None:
+    theirs = {key: replace(SERVER.settings[key], source=source) for key in ("work_mem", "shared_buffers")}
+    server = replace(SERVER, settings={**SERVER.settings, **theirs})
+    assert {"work_mem", "shared_buffers"} <= keys_of(WHOLE)
+    found = space_in_place(WHOLE, server, may_restart=True)
+    assert found.of_others == {"work_mem": said, "shared_buffers": said}
+    assert not theirs.keys() & (keys_of(found.space) | set(found.left_out))
+    assert "random_page_cost" in keys_of(found.space)
+    assert not space_in_place(WHOLE, SERVER, may_restart=True).of_others
