@@ -33,14 +33,14 @@ _OPTIONS = (
         "limit_latency_s",
         callback=duration,
         metavar="TIME",
-        help="With --dsn: end a trial at once when the 99th percentile of the load's transactions exceeds "
-        "this.",
+        help="With --dsn: end a trial within a second when the 99th percentile of the load's transactions "
+        "exceeds this.",
     ),
     click.option(
         "--limit-memory",
         metavar="SIZE",
-        help="With --dsn: end a trial at once when the server has more than this in memory, and try nothing "
-        "that could take more at worst.",
+        help="With --dsn: end a trial within a second when the server has more than this in memory, and try "
+        "nothing that could take more at worst.",
     ),
     click.option(
         "--maintenance-window",
