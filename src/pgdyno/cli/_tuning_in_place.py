@@ -36,14 +36,14 @@ _OPTIONS = (
         "limit_latency_s",
         callback=duration,
         metavar="TIME",
-        help="With --dsn: end a trial at once when the 99th percentile of the load's transactions exceeds "
-        "this.",
+        help="With --dsn: end a trial within a second when the 99th percentile of the load's transactions "
+        "exceeds this.",
     ),
     click.option(
         "--limit-memory",
         metavar="SIZE",
-        help="With --dsn: end a trial at once when the server has more than this in memory, and try nothing "
-        "that could take more at worst.",
+        help="With --dsn: end a trial within a second when the server has more than this in memory, and try "
+        "nothing that could take more at worst.",
     ),
     click.option(
         "--maintenance-window",
@@ -160,7 +160,7 @@ class InPlace:
 
 
 def closing_text(dsn: str, result: Tuned) -> str:
-    """Say what was left, and how a proven answer is applied and taken back.
+    """Return the last lines: nothing was left changed, and the way to apply a proven answer.
 
     Raises: as ``apply_command`` does.
     """
@@ -189,7 +189,7 @@ def _pays(proof: Experiment | None) -> bool:
 
 
 def restarts_text(data_sets: int) -> str:
-    """Say how often the server is restarted at most, with workloads on so many data sets."""
+    """Return the bound on restarts in words, for workloads on N data sets."""
     return (
         f"up to {4 * data_sets} times in a round of the search, up to {2 * data_sets} times more if a "
         f"configuration fails in it, and up to {2 * data_sets} times in a round of the proof"

@@ -61,7 +61,7 @@ def _of_others(guc: Guc | None) -> str:
 
 
 def _within(space: Space, server: Server, *, may_restart: bool) -> SpaceInPlace:
-    """Return what there is of a space in the server's settings."""
+    """Return the part of a space that the server's settings have."""
     allowed = [one for one in space.dimensions if one.key in server.settings]
     by_reload = [one for one in allowed if _is_by_reload(server.settings[one.key])]
     restarting = [one for one in allowed if server.settings[one.key].needs_restart and one.planned]
