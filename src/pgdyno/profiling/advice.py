@@ -47,6 +47,7 @@ _OF_PARTS = {
         "WAL and its full pages: make checkpoints rarer",
         ("max_wal_size", "checkpoint_timeout", "wal_compression"),
     ),
+    parts.PAGES_READ: _READS,
     parts.SENDING: _MESSAGES,
     parts.RECEIVING: _MESSAGES,
 }

@@ -17,6 +17,7 @@ WAL_FLUSH = "WAL: writing and flushing"
 WAL_RECORDS = "WAL: making records"
 LOCKS = "locks on relations and rows"
 SPINLOCKS = "spinlocks"
+PAGES_READ = "reading pages into shared buffers"
 SENDING = "sending answers"
 RECEIVING = "receiving statements"
 ROWS_OUT = "rows into answers"
@@ -49,6 +50,10 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
         r"(Lock|Unlock|ConditionalLock)(Relation|Tuple|Page)\w*|MultiXactId\w+|ResourceOwnerReleaseAllOfKind",
     ),
     SPINLOCKS: (r"s_lock|perform_spin_delay|WaitBufHdrUnlocked",),
+    PAGES_READ: (  # of a page that is found there, none of these is called
+        r"WaitReadBuffers|AsyncReadBuffers|smgr(start)?readv?|md(start)?readv?|FileRead\w*|FileStartReadV",
+        r"GetVictimBuffer|InvalidateVictimBuffer|StrategyGetBuffer|FlushBuffer|pgaio_\w+",
+    ),
     SENDING: (
         r"socket_flush\w*|internal_flush\w*|secure_write|be_tls_write|pq_flush\w*|socket_is_send_pending",
     ),

@@ -146,6 +146,12 @@ def test_a_server_with_idle_cpus_gains_by_shorter_transactions() -> None:
     assert found["planning",].levers == ("plan_cache_mode",)
 
 
+def test_pages_that_are_copied_from_the_page_cache_ask_for_larger_buffers() -> None:
+    cycle = Cycle(window(session_cpu=400), sampled=sampled({parts.PAGES_READ: 1, parts.SORTING: 3}))
+    found = {one.lines: one for one in sum_up(PROFILED, [cycle], (), ()).advice}
+    assert found["reading pages into shared buffers",].levers[0] == "shared_buffers"
+
+
 def test_advice_names_levers_that_exist() -> None:
     waits = dict.fromkeys(("IO:WalSync", "IO:DataFileRead", "LWLock:WALWrite", "Lock:tuple"), 0.4)
     every_part = (value for name, value in vars(parts).items() if name.isupper() and not name.startswith("_"))

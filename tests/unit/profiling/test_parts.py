@@ -27,7 +27,13 @@ BELOW = "PortalRunSelect PortalRun PostgresMain BackendMain postmaster_child_lau
             f"_bt_search _bt_doinsert btinsert ExecInsertIndexTuples ExecModifyTable {BELOW}",
             parts.INDEX_CHANGES,
         ),
-        (f"pg_pread FileReadV mdreadv ReadBuffer_common heap_fetch IndexNext {BELOW}", parts.ROWS_READ),
+        (f"pg_pread FileReadV mdreadv ReadBuffer_common heap_fetch IndexNext {BELOW}", parts.PAGES_READ),
+        (
+            f"StrategyGetBuffer GetVictimBuffer StartReadBuffer _bt_getbuf _bt_search {BELOW}",
+            parts.PAGES_READ,
+        ),
+        (f"XLogWrite XLogFlush FlushBuffer GetVictimBuffer StartReadBuffer {BELOW}", parts.WAL_FLUSH),
+        (f"PinBuffer BufTableLookup StartReadBuffer heap_fetch IndexNext {BELOW}", parts.ROWS_READ),
         (
             f"pg_comp_crc32c_sse42 XLogInsertRecord XLogInsert heap_update ExecUpdate {BELOW}",
             parts.WAL_RECORDS,
