@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,15 +17,6 @@ from pgdyno.profiling.perf_stat import parse_perf_stat
 pytestmark = pytest.mark.skipif(
     find_perf() is None, reason="perf is not installed: apt-get install linux-perf"
 )
-
-
-@pytest.fixture
-def busy() -> Iterator[int]:
-    """A process that computes."""
-    program = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
-    yield program.pid
-    program.kill()
-    program.wait()
 
 
 def test_it_counts_while_it_is_on(busy: int, tmp_path: Path) -> None:

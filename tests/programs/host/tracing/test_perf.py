@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +16,6 @@ NAMES = Path("/proc/kallsyms")
 installed = pytest.mark.skipif(
     find_perf() is None, reason="perf is not installed: apt-get install linux-perf"
 )
-
-
-@pytest.fixture
-def busy() -> Iterator[int]:
-    """A process that computes."""
-    program = subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
-    yield program.pid
-    program.kill()
-    program.wait()
 
 
 @installed
