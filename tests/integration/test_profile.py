@@ -184,7 +184,9 @@ def test_a_role_that_may_see_statistics_alone_sees_sessions_and_no_processes(
         connection.execute("GRANT pg_read_all_stats TO watcher")
     with traffic(pg18, tmp_path):
         found = profiled("--dsn", watcher, "--for", "8s")
-    assert us_by_group(found, "waiting")["Timeout:PgSleep"] == pytest.approx(SLEEP_MS * 1000, rel=0.3)
+    # Without a view of processes, waiting for a busy CPU after the sleep is part of it.
+    slept_us = us_by_group(found, "waiting")["Timeout:PgSleep"]
+    assert 0.7 * SLEEP_MS * 1000 <= slept_us <= found["latency"]["us"]
     assert us_by_group(found, "server").keys() <= {UNSEEN}
     assert [one for one in found["remarks"] if one.startswith("processes are not seen")]
     assert found["cpu_share"] is None

@@ -1,14 +1,17 @@
 """Changes the size of a pool of huge pages.
 
 The kernel gives what it finds: a pool that comes out smaller than asked for is an error, and is undone like
-every other. Memory is compacted in between, which is what makes room among scattered pages. Whoever is killed
-while the kernel looks for pages leaves what it had found by then.
+every other. In between, the longest unused files leave the page cache and memory is compacted: scattered
+pages can only be moved together where there is free memory to move them to. Whoever is killed while the
+kernel looks for pages leaves what it had found by then.
 
 Source: Linux, Documentation/admin-guide/mm/hugetlbpage.rst.
 """
 
 from __future__ import annotations
 
+import mmap
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pgdyno.journal.writers.kernel_file import KernelFileWriter
@@ -16,7 +19,10 @@ from pgdyno.model.errors import HugePagesError
 from pgdyno.model.hosts.kernel_file import sysctl_path
 
 _COMPACT = sysctl_path("vm.compact_memory")
-_ATTEMPTS = 3  # arbitrary; what compaction has not found by then stays scattered
+_MEMORY = "/proc/meminfo"
+_ATTEMPTS = 6  # three were enough on a machine with 23 GB, whatever had been done to its memory before
+_SPARE_BYTES = 1 << 30
+"""Freed beside what is missing: without it, the last two per cent were not found (9,500 pages of 23 GB)."""
 _TOTAL, _SURPLUS = "/nr_hugepages", "/surplus_hugepages"
 
 
@@ -33,8 +39,13 @@ class HugePagePoolWriter(KernelFileWriter):
         """
         for _ in range(_ATTEMPTS):
             super().write(key, value)
-            if int(self.value(key)) >= int(value):
+            missing_bytes = (int(value) - int(self.value(key))) * self._page_bytes(key)
+            if missing_bytes <= 0:
                 return
+            available_bytes = self._memory_bytes("MemAvailable")
+            if missing_bytes > available_bytes:
+                break
+            _evict(min(missing_bytes + _SPARE_BYTES, available_bytes // 2))
             self._compact()
         raise HugePagesError(
             f"only {self.value(key)} of {value} huge pages could be reserved",
@@ -67,6 +78,26 @@ class HugePagePoolWriter(KernelFileWriter):
         smaller, larger = sorted((int(one), int(other)))
         return smaller <= int(now) <= larger
 
+    def _page_bytes(self, key: str) -> int:
+        if key.startswith("/sys/"):
+            directory = key.rpartition("/")[0]
+            return int(directory.rpartition("-")[2].removesuffix("kB")) << 10
+        return self._memory_bytes("Hugepagesize")
+
     def _compact(self) -> None:
         if self._locate(_COMPACT).exists():  # a kernel may be built without
             super().write(_COMPACT, "1")
+
+    def _memory_bytes(self, field: str) -> int:
+        lines = self._locate(_MEMORY).read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
+
+
+def _evict(size_bytes: int) -> None:
+    """Have the kernel drop the longest unused files from the page cache, by using memory for a moment.
+
+    /proc/sys/vm/drop_caches would drop all of them, the owner's server's among them.
+    """
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+    with suppress(OSError):  # strict accounting of memory forbids it: then nothing is evicted
+        mmap.mmap(-1, size_bytes, flags=flags).close()

@@ -31,6 +31,7 @@ def root(tmp_path: Path) -> Path:
         "/proc/sys/vm/compact_memory": "",
         f"{POOL}/nr_hugepages": "100",
         f"{POOL}/surplus_hugepages": "0",
+        "/proc/meminfo": "MemTotal: 90000 kB\nMemAvailable: 20000 kB\nHugepagesize: 2048 kB",
     }
     for path, value in files.items():
         put(tmp_path, path, value)
@@ -185,10 +186,17 @@ def test_a_scheduler_is_read_with_what_the_kernel_sets_anew(root: Path) -> None:
     assert set_anew(found) == {f"{queue}/nr_requests": "64", f"{queue}/iosched/fifo_batch": "3"}
 
 
+@pytest.mark.parametrize(
+    ("pages", "attempts"),
+    [
+        (125, 6),
+        (130, 1),  # half a MB more than there is memory: neither evicted nor compacted
+    ],
+)
+@pytest.mark.parametrize("pool", [f"{POOL}/nr_hugepages", "/proc/sys/vm/nr_hugepages"])
 def test_a_pool_that_comes_out_smaller_is_an_error_that_says_how_small(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch, pool: str, pages: int, attempts: int
 ) -> None:
-    pool = f"{POOL}/nr_hugepages"
     asked: list[str] = []
 
     def scarce(_: KernelFileWriter, key: str, value: str) -> None:
@@ -196,9 +204,20 @@ def test_a_pool_that_comes_out_smaller_is_an_error_that_says_how_small(
         put(root, key, "120" if key == pool else value)
 
     monkeypatch.setattr(KernelFileWriter, "write", scarce)
-    with pytest.raises(SettingError, match="only 120 of 500 huge pages could be reserved"):
-        HugePagePoolWriter(root).write(pool, "500")
-    assert asked == [pool, "/proc/sys/vm/compact_memory"] * 3
+    with pytest.raises(SettingError, match=f"only 120 of {pages} huge pages could be reserved"):
+        HugePagePoolWriter(root).write(pool, str(pages))
+    assert (asked.count(pool), asked.count("/proc/sys/vm/compact_memory")) == (attempts, attempts // 6 * 6)
+
+
+def test_room_for_a_pool_is_made_until_there_is_enough(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, found = f"{POOL}/nr_hugepages", ["101", "103", "105"]
+
+    def scattered(_: KernelFileWriter, key: str, value: str) -> None:
+        put(root, key, found.pop(0) if key == pool else value)
+
+    monkeypatch.setattr(KernelFileWriter, "write", scattered)
+    HugePagePoolWriter(root).write(pool, "105")
+    assert not found
 
 
 def test_pages_that_are_given_back_later_do_not_count(root: Path) -> None:
@@ -211,8 +230,8 @@ def test_a_kernel_that_cannot_compact_says_how_many_pages_there_are_all_the_same
 ) -> None:
     (root / "proc/sys/vm/compact_memory").unlink()
     monkeypatch.setattr(KernelFileWriter, "write", lambda *_: None)
-    with pytest.raises(SettingError, match="only 100 of 500 huge pages could be reserved"):
-        HugePagePoolWriter(root).write(f"{POOL}/nr_hugepages", "500")
+    with pytest.raises(SettingError, match="only 100 of 105 huge pages could be reserved"):
+        HugePagePoolWriter(root).write(f"{POOL}/nr_hugepages", "105")
 
 
 def test_the_sysctl_counts_only_pages_that_stay(root: Path) -> None:
