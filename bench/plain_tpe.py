@@ -25,7 +25,7 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
-from pgdyno.model.errors import PgdynoError
+from pgdyno.model.errors import GeneratorFailedError, MemoryProofError, ServerError
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
@@ -79,6 +79,8 @@ def main() -> None:
     workloads = find_workloads(WORKLOADS, ())
     ends = time.monotonic() + parse_duration_s(asked.budget)
     default = run({}, workloads)
+    if not default.per_s:
+        raise SystemExit("the default configuration could not be run")
     runs = [default]
     while time.monotonic() < ends:
         trial = study.ask()
@@ -95,13 +97,16 @@ def main() -> None:
 
 
 def run(settings: dict[str, str], workloads: dict[str, Workload]) -> Run:
-    """Run the loads once on a server with these settings: two blocks of each."""
+    """Run the loads once on a server with these settings: two blocks of each.
+
+    Raises: PgdynoError for all that is not this configuration's fault.
+    """
     design = Design(rounds=1)
     study = Study(NAME, "one run", (Variant(NAME, settings),), tuple(workloads), design)
     progress = open_progress()
     try:
         found = measure(study, Conditions(embedded(), workloads, design), progress)
-    except PgdynoError as error:
+    except (GeneratorFailedError, MemoryProofError, ServerError) as error:
         print(f"failed: {error.message}", flush=True)
         return Run(settings, {})
     finally:
