@@ -121,6 +121,11 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     is_flag=True,
     help="First make a verified profile-guided build, if there is none: about 15 minutes more.",
 )
+@click.option(
+    "--patched",
+    is_flag=True,
+    help="Let the plan choose a build of a source that pgdyno has patched (pgdyno build --patch).",
+)
 @seed_option
 @as_booted_option
 @click.option(
@@ -192,6 +197,7 @@ class Asked:
     layers: str | None
     attribute: str | None
     build: bool
+    patched: bool
     phase: Phase
     seed: int
     as_booted: bool
@@ -208,6 +214,7 @@ class Asked:
         from pgdyno.app.acceleration.accelerate import accelerate
         from pgdyno.app.acceleration.beside import AttachedAcceleration
         from pgdyno.app.acceleration.budget import what_fits
+        from pgdyno.app.acceleration.build_advice import require_patched_build
         from pgdyno.app.installations import choose_installation
 
         if self.dsn is None:
@@ -219,6 +226,9 @@ class Asked:
                     hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
                 )
             request = self._request(installation)
+            self._require_compiler_layer(request)
+            if self.patched:
+                require_patched_build(request.conditions)
             fits = what_fits(request)  # refused before a build is made for it
             if self.build:
                 self._make_build(request, progress)
@@ -227,16 +237,20 @@ class Asked:
             return AttachedAcceleration(accelerate(request, progress), None, None)
         return self._run_attached(self.dsn, progress)
 
+    def _require_compiler_layer(self, request: AccelerateRequest) -> None:
+        """Raise UsageError if the plan may not use the build that an option is about."""
+        for option, is_given in {"--build": self.build, "--patched": self.patched}.items():
+            if is_given and Layer.COMPILER not in request.plan.layers:
+                raise UsageError(
+                    f"{option} belongs to the compiler layer, and --layers leaves that out",
+                    hint="add compiler to --layers",
+                )
+
     def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
-        """Make a build first, unless there is one. Raises: UsageError if the plan may not use it."""
+        """Make a build first, unless there is one."""
         from pgdyno.app.acceleration.build_advice import BUILD_MINUTES
         from pgdyno.app.acceleration.build_first import make_build
 
-        if Layer.COMPILER not in request.plan.layers:
-            raise UsageError(
-                "--build belongs to the compiler layer, and --layers leaves that out",
-                hint="add compiler to --layers",
-            )
         echo(
             f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
             err=True,
@@ -258,6 +272,11 @@ class Asked:
             raise UsageError(
                 "--build concerns scratch servers, and --dsn names a running one",
                 hint="pgdyno build makes a build, and pgdyno switch lets the server run from it",
+            )
+        if self.patched:
+            raise UsageError(
+                "--patched concerns scratch servers, and --dsn names a running one",
+                hint="pgdyno switch --patched lets the server run from such a build",
             )
         if self.allow_load and self.phase is Phase.CYCLE:
             raise UsageError(
@@ -327,6 +346,7 @@ class Asked:
                 workloads,
                 Design(seed=self.seed, phase=self._phase(workloads)),
                 as_booted=AS_ASKED if self.as_booted else "",
+                accepts_patches=self.patched,
             ),
             Variant("default"),
             self.budget_s,

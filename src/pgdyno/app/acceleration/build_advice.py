@@ -10,7 +10,7 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.model import numbers
-from pgdyno.model.errors import InstallationError
+from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, parse_recipe
@@ -57,7 +57,20 @@ def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
     """
     if conditions.installation is None:
         return None
-    return known_builds(workspace(), conditions.installation.bin_directory)
+    return known_builds(
+        workspace(), conditions.installation.bin_directory, accepts_patches=conditions.accepts_patches
+    )
+
+
+def require_patched_build(conditions: Conditions) -> None:
+    """Raise UsageError if there is no build with patches that scratch servers could run."""
+    used = conditions.installation
+    builds = builds_to_choose(conditions) or ()
+    if used is not None and not any(one.major == used.major and one.is_patched for one in builds):
+        raise UsageError(
+            f"there is no verified build of PostgreSQL {used.major} with patches",
+            hint=f"pgdyno build --source {source_of(used)} --patch NAME makes one (docs/guides/build.md)",
+        )
 
 
 def missing_for_a_build() -> str:

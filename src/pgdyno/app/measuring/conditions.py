@@ -22,6 +22,7 @@ class Conditions:
     resume: str | None = None
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
+    accepts_patches: bool = False  # to PostgreSQL's source, in the builds that a plan may choose
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
     is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop

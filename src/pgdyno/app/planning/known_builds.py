@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from itertools import takewhile
 from pathlib import Path
 
@@ -16,14 +17,18 @@ from pgdyno.toolchain.product.manifest import Manifest
 _RELEASE = re.compile(r"\d+\.\d+")
 
 
-def known_builds(place: Workspace, in_use: Path) -> tuple[KnownBuild, ...]:
-    """Return the optimised builds that are newer than the one whose programs are ``in_use``, if it is one."""
+def known_builds(place: Workspace, in_use: Path, *, accepts_patches: bool = False) -> tuple[KnownBuild, ...]:
+    """Return the optimised builds that are newer than the one whose programs are ``in_use``, if it is one.
+
+    ``accepts_patches``: those of a source that pgdyno has patched as well.
+    """
+    for_the_asking = {UNHARDENED} if accepts_patches else {UNHARDENED, PATCHED}
     builds = optimised_builds(place)
     newer = takewhile(lambda build: build[0].resolve() != in_use.resolve().parent, builds)
-    return tuple(known for _, manifest in newer if (known := _known(manifest)) is not None)
+    return tuple(known for _, manifest in newer if (known := _known(manifest, for_the_asking)) is not None)
 
 
-def _known(manifest: Manifest) -> KnownBuild | None:
+def _known(manifest: Manifest, for_the_asking: AbstractSet[str]) -> KnownBuild | None:
     """Return a build whose manifest says that it is more than plain, and verified."""
     if manifest.optimised is None or manifest.verified is None:
         return None
@@ -31,7 +36,7 @@ def _known(manifest: Manifest) -> KnownBuild | None:
         return None
     if not manifest.verified.reference:  # it is what others are held against
         return None
-    if {UNHARDENED, PATCHED} & {*manifest.optimised.recipe.split("+")}:  # which are for whoever names them
+    if for_the_asking & {*manifest.optimised.recipe.split("+")}:
         return None
     if not _RELEASE.fullmatch(manifest.server_version):  # whose data no other version may be able to read
         return None

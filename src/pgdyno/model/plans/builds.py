@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_WORTH = {"hugetext": -1, "lto": 2, "pgo": 4, "bolt": 8}
+from pgdyno.model.plans.recipe import PATCHED
+
+_WORTH = {"hugetext": -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
 them (docs/results/README.md). Of hugetext no gain was found beside bolt, and it takes memory."""
 
@@ -24,6 +26,11 @@ class KnownBuild:
     def major(self) -> int:
         """The major version."""
         return self.release[0]
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether pgdyno has changed its source."""
+        return PATCHED in self.recipe.split("+")
 
     @property
     def strength(self) -> int:

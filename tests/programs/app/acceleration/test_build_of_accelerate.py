@@ -112,22 +112,26 @@ def test_an_interrupted_build_goes_on_by_the_same_command() -> None:
 
 ATTACHED = """--build concerns scratch servers, and --dsn names a running one
 HINT:  pgdyno build makes a build, and pgdyno switch lets the server run from it"""
+PATCHED_ATTACHED = """--patched concerns scratch servers, and --dsn names a running one
+HINT:  pgdyno switch --patched lets the server run from such a build"""
+LEFT_OUT = """{} belongs to the compiler layer, and --layers leaves that out
+HINT:  add compiler to --layers"""
+NO_PATCHED = """there is no verified build of PostgreSQL 18 with patches
+HINT:  pgdyno build --source debian:18 --patch NAME makes one (docs/guides/build.md)"""
 
 
+@pytest.mark.usefixtures("home")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--dsn", "service=production"], ATTACHED),
-        (
-            ["--embedded", "--layers", "application"],
-            (
-                "--build belongs to the compiler layer, and --layers leaves that out\nHINT:  add compiler to "
-                "--layers"
-            ),
-        ),
+        (["--build", "--dsn", "service=production"], ATTACHED),
+        (["--patched", "--dsn", "service=production"], PATCHED_ATTACHED),
+        (["--build", "--embedded", "--layers", "application"], LEFT_OUT.format("--build")),
+        (["--patched", "--embedded", "--layers", "application"], LEFT_OUT.format("--patched")),
+        (["--patched", "--embedded", "--layers", "compiler"], NO_PATCHED),
     ],
 )
 def test_a_build_that_nothing_would_use_is_refused(arguments: list[str], said: str) -> None:
-    done = CliRunner().invoke(cli, ["accelerate", "--build", *arguments])
+    done = CliRunner().invoke(cli, ["accelerate", *arguments])
     assert isinstance(done.exception, UsageError)
     assert str(done.exception) == said

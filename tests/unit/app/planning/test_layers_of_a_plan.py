@@ -66,6 +66,9 @@ def test_only_what_is_optimised_verified_and_released_can_be_chosen(
     install_build(replace(MANIFEST, name="built-000000000010", optimised=patched))
     install_build(replace(MANIFEST, name="source-18", optimised=None))
     assert known_builds(builds_place, Path("/elsewhere/bin")) == (KNOWN,)
+    chosen = known_builds(builds_place, Path("/elsewhere/bin"), accepts_patches=True)
+    assert {one.name: one.is_patched for one in chosen} == {KNOWN.name: False, "built-000000000010": True}
+    assert max(chosen, key=lambda one: one.strength).is_patched
 
 
 @pytest.mark.parametrize("recipe", ["lto+pgo", "lto+pgo+unhardened"])
