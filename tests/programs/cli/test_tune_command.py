@@ -18,6 +18,7 @@ from pgdyno.model.errors import PgdynoError
         ([], "no PostgreSQL was named", "add --embedded, --pg-bin DIR, or --dsn"),
         (["--embedded", "--resume", "20200101-000000-tune"], 'there is no search "20200101-000000-tune"', ""),
         (["--embedded", "--warm-start", "no.tuning.json"], 'there is no search "no"', "none was made here"),
+        (["--embedded", "--warm-start", str(Path(__file__).parent)], "no experiment in", "bundle import"),
         (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
         (["--embedded", "--budget", "1m"], "a budget of 1\xa0min is too small for a search", "--budget "),
         (["--embedded", "--layers", "kernel"], '"kernel"', ""),

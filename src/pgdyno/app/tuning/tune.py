@@ -28,7 +28,8 @@ from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.tuning.asked_aims import require_aims, with_aims
 from pgdyno.app.tuning.beginning import again, begun_search, unfinished
-from pgdyno.app.tuning.earlier_configurations import earlier_configurations, first_points
+from pgdyno.app.tuning.earlier_configurations import earlier_configurations
+from pgdyno.app.tuning.first_points import circumstances_here, warm_start
 from pgdyno.app.tuning.front_proof import front_proof_of, with_members
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
@@ -73,9 +74,12 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     else:
         tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
-    first = first_points(tuning.space, begin_with, subject.server)
-    searched = replace(searched, first=tuple(one.point for one in first))
-    tuning = replace(tuning, notes=(*tuning.notes, *(one.note for one in first)))
+    here = circumstances_here(request, subject, is_isolated=conditions.design.is_isolated)
+    begin = warm_start(tuning.space, begin_with, subject.server, here)
+    for note in begin.notes:
+        progress.step(note)
+    searched = replace(searched, first=begin.points)
+    tuning = replace(tuning, notes=(*tuning.notes, *begin.notes))
     save_tuning(searches(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as of_one_aim:
