@@ -13,6 +13,7 @@ from pgdyno.experiments.machines.nearness import Circumstances, Nearness, kind_o
 from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.ports import Progress
 from pgdyno.model.servers.server import Server
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.search.warm_start import NumberOf, point_within
@@ -32,29 +33,27 @@ class FirstPoint:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Points to try right after the plan, and notes on them and on what was left out."""
+    """Points to try right after the plan, with notes on them, and on experiments that were left out."""
 
     points: tuple[Point, ...]
     notes: tuple[str, ...]
 
 
 def warm_start(
-    space: Space, earlier: Sequence[EarlierConfiguration], server: Server, here: Circumstances
+    space: Space,
+    earlier: Sequence[EarlierConfiguration],
+    server: Server,
+    here: Circumstances,
+    progress: Progress,
 ) -> WarmStart:
     """Return the points of a space that are most like these configurations: all named, the nearest of others.
 
-    Raises: UsageError if the space has nothing of one that was named.
+    Its notes are announced. Raises: UsageError if the space has nothing of one that was named.
     """
-    number_of = _number_of(server)
-    named = [_named(space, one, number_of, here) for one in earlier if one.is_named]
-    others = [one for one in earlier if not one.is_named]
-    if not others:
-        return WarmStart(tuple(one.point for one in named), tuple(one.note for one in named))
-    taken = [space.plan, *(one.point for one in named)]
-    chosen, left_out = _nearest(space, others, number_of, here, taken)
-    found = (*named, *chosen)
-    notes = (*(one.note for one in found), *_told(left_out))
-    return WarmStart(tuple(one.point for one in found), notes)
+    found = _begun(space, earlier, _number_of(server), here)
+    for note in found.notes:
+        progress.step(note)
+    return found
 
 
 def circumstances_here(request: TuneRequest, subject: Subject, *, is_isolated: bool) -> Circumstances:
@@ -67,6 +66,20 @@ def circumstances_here(request: TuneRequest, subject: Subject, *, is_isolated: b
         data_bytes=max(one.data_set.size_bytes for one in workloads),
         loads={one.name: _kind(one) for one in workloads},
     )
+
+
+def _begun(
+    space: Space, earlier: Sequence[EarlierConfiguration], number_of: NumberOf, here: Circumstances
+) -> WarmStart:
+    named = [_named(space, one, number_of, here) for one in earlier if one.is_named]
+    others = [one for one in earlier if not one.is_named]
+    if not others:
+        return WarmStart(tuple(one.point for one in named), tuple(one.note for one in named))
+    taken = [space.plan, *(one.point for one in named)]
+    chosen, left_out = _nearest(space, others, number_of, here, taken)
+    found = (*named, *chosen)
+    notes = (*(one.note for one in found), *_told(left_out))
+    return WarmStart(tuple(one.point for one in found), notes)
 
 
 def _kind(workload: Workload) -> str:

@@ -75,9 +75,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
         tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
     here = circumstances_here(request, subject, is_isolated=conditions.design.is_isolated)
-    begin = warm_start(tuning.space, begin_with, subject.server, here)
-    for note in begin.notes:
-        progress.step(note)
+    begin = warm_start(tuning.space, begin_with, subject.server, here, progress)
     searched = replace(searched, first=begin.points)
     tuning = replace(tuning, notes=(*tuning.notes, *begin.notes))
     save_tuning(searches(), tuning)

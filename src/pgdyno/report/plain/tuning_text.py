@@ -64,7 +64,7 @@ def proof_text(tuning: Tuning, proof: Experiment) -> str:
 
 
 def notes_text(tuning: Tuning) -> str:
-    """Return the notes of a search: where it began, and what it left as found."""
+    """Return the notes of a search."""
     return "".join(f"{note}\n" for note in tuning.notes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.fix_progress import Remembered
 from tests.fix_settings import server_of
 
 from pgdyno.app.tuning.earlier_configurations import EarlierConfiguration
@@ -37,7 +38,10 @@ def earlier(
 
 
 def begun(*found: EarlierConfiguration) -> WarmStart:
-    return warm_start(SPACE, found, server_of(), HERE)
+    said = Remembered()
+    start = warm_start(SPACE, found, server_of(), HERE, said)
+    assert said.steps == list(start.notes)
+    return start
 
 
 def test_a_named_one_is_tried_however_far_away_and_says_how_far() -> None:
