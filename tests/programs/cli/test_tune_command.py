@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.golden.synthetic_tuning import tuning
 
+from pgdyno.app.local_machine import workspace
 from pgdyno.cli.main import cli
 from pgdyno.model.errors import PgdynoError
+from pgdyno.model.tuning.aims import Aim
+from pgdyno.store.tunings import save_tuning
 
 
 @pytest.mark.parametrize(
@@ -45,3 +50,13 @@ def test_help_says_what_is_never_done() -> None:
     said = " ".join(CliRunner().invoke(cli, ["tune", "--help"]).output.split())
     assert "Without --dsn no running server is touched." in said
     assert "No setting that decides about durability is tried." in said
+
+
+@pytest.mark.usefixtures("pg18_bin", "own_home")
+def test_the_time_of_a_search_that_is_gone_on_with_is_reckoned_by_its_aims() -> None:
+    stored = replace(tuning(), id="stored", experiment=None, aims=(Aim.THROUGHPUT, Aim.TAIL))
+    save_tuning(workspace().experiments(), stored)
+    asked = ["--embedded", "--resume", "stored", "--warm-start", "no.tuning.json"]
+    done = CliRunner().invoke(cli, ["tune", *asked])
+    assert "then a proof of the front" in done.stderr
+    assert 'there is no search "no"' in str(done.exception)  # before a server is started
