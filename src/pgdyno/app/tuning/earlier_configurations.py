@@ -77,7 +77,7 @@ def _of_store() -> Iterator[EarlierConfiguration]:
 
 def _of_directory(directory: Path) -> Iterator[EarlierConfiguration]:
     """Yield the configuration of each bundle that has one."""
-    for path in sorted(directory.glob("*.zip")):
+    for path in sorted(one for one in directory.glob("*.zip") if one.is_file()):
         yield from _among_others(str(path), partial(_unpacked, path))
 
 

@@ -34,6 +34,7 @@ _IN_MEMORY = 0.5  # data that take less than this share of the memory are all re
 _VIRTUAL, _REAL = "a virtual machine", "a real machine"
 _DATA = "data are {} of the memory"
 _MOST_BYTES = 1 << 63  # of what a document may say
+_MOST_LETTERS, _MOST_NAMED = 60, 2  # of what it says, in a line
 _SIGNS = re.compile(r"\((R|TM|r|tm)\)|\bCPU\b|@.*|^\d+th Gen ")
 
 
@@ -204,7 +205,7 @@ def _of_processor(there: str | None, here: str | None) -> Gap | None:
         return None
     if there is None:
         return Gap(1.0, "an unknown processor there")
-    names = [" ".join(_SIGNS.sub(" ", one).split()) for one in (there, here)]
+    names = [" ".join(_SIGNS.sub(" ", one).split())[:_MOST_LETTERS] for one in (there, here)]
     families = [one.split()[:2] for one in names]
     return Gap(1.0 if families[0] == families[1] else 2.0, f"{names[0]} there, {names[1]} here")
 
@@ -216,7 +217,8 @@ def _of_kind(there: str | None, here: str | None, steps: float) -> Gap | None:
 
 
 def _listed(names: list[str]) -> str:
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+    shown, rest = names[:_MOST_NAMED], len(names) - _MOST_NAMED
+    return f"{', '.join(shown)} and {rest} more" if rest > 0 else " and ".join(shown)
 
 
 def _amount(value: Any) -> float | None:

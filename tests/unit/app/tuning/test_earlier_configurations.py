@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -127,6 +128,7 @@ def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_pat
     export_bundle(experiment(), bundles / "a.zip", slices_of=no_slices)
     (bundles / "b.zip").write_bytes(b"PK")
     (bundles / "notes.txt").write_text("no bundle")
+    os.mkfifo(bundles / "c.zip")  # which is not waited for
     first, second = found_at(bundles)
     assert (first.source, first.problem) == (str(bundles / "a.zip"), "")
     assert first.circumstances.memory_bytes == 10 << 30

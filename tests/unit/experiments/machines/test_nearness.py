@@ -81,6 +81,14 @@ def test_other_differences_are_steps(there: dict[str, Any], steps: float, said: 
     assert words(**there) == said
 
 
+def test_long_names_and_many_workloads_of_a_document_are_cut() -> None:
+    assert words(processor="X" * 1_000_000) == f"{'X' * 60} there, Intel Xeon Platinum 8259CL here"
+    many = {f"mine-{number}": "transactions that write" for number in range(1000)}
+    assert words(loads=many) == (
+        "mine-0, mine-1 and 998 more there, sysbench-read-only and sysbench-read-write here"
+    )
+
+
 def test_steps_add_up_and_the_largest_is_said_first() -> None:
     found = nearness(replace(HERE, cpus=8, machine="a real machine"), HERE)
     assert found.steps == pytest.approx(3)
