@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fix_home import Run, pgdyno
 from tests.fix_machine import alone
+from tests.fix_tpch import needs_tpchgen
 
 from pgdyno.model.errors import HugePagesError
 from pgdyno.store.experiments import ExperimentStore
@@ -26,16 +27,15 @@ def run_peers(*options: str) -> Run:
     """Run the study; again while servers of other tests take huge pages of the plan's server."""
     for _ in range(MOST_THEFTS):
         with alone():
-            done = pgdyno(
-                "run", "peers", "--embedded", "--workload", "pgbench-tpcb", *options, *TINY, "--json"
-            )
+            done = pgdyno("run", "peers", "--embedded", *options, "--json")
         if HugePagesError.code not in done.stderr:
             break
     return done
 
 
 def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Path) -> None:
-    done = run_peers("--memory", "1280MB", "--variant", "mine:work_mem=7MB")
+    asked = ("--workload", "pgbench-tpcb", "--memory", "1280MB", "--variant", "mine:work_mem=7MB")
+    done = run_peers(*asked, *TINY)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     measured = {one["variant"] for one in document["comparisons"]}
@@ -61,6 +61,50 @@ def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Pa
         stored = store.load(document["experiment"])
     assert stored.options == {"memory": "1280MB"}
     assert stored.baseline == "default"
+
+
+def effective_of(done: Run) -> dict[tuple[str, str], str]:
+    """Return the settings of every server, by variant and name."""
+    assert done.returncode == 0, done.stderr
+    return {(one["variant"], one["name"]): one["effective"] for one in json.loads(done.stdout)["settings"]}
+
+
+def test_steps_of_the_insert_benchmark_run_in_passes_with_every_peer(home: Path) -> None:
+    done = run_peers(
+        "--benchmark", "insert-benchmark", "--step", "l.i0", "--rows", "2000/500/100", "--clients", "1",
+        "--memory", "2GB", "--blocks", "1", "--as-booted",
+    )  # fmt: skip
+    effective = effective_of(done)
+    document = json.loads(done.stdout)
+    assert document["design"]["kind"] == "alternating"
+    assert {one["variant"] for one in document["settings"]} >= {*PEERS, "plan"}
+    assert effective["pgtune", "shared_buffers"] == "512MB"  # a quarter of 2 GB: it runs alone
+    assert effective["pgtune", "max_connections"] == "16"  # 3 sessions, 10 to spare, 3 reserved
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        stored = store.load(document["experiment"])
+    assert stored.workloads == ("insert-benchmark-l.i0",)
+    assert dict(stored.options) == {
+        "memory": "2048MB", "benchmark": "insert-benchmark", "rows": "2000/500/100", "mode": "corrected",
+    }  # fmt: skip
+    measured = {arm.variant for block in stored.blocks for arm in block.arms}
+    assert measured == {one.name for one in stored.variants}
+
+
+@needs_tpchgen
+def test_runs_like_tpch_are_measured_with_every_peer(home: Path) -> None:
+    asked = ("--benchmark", "tpch", "--scale", "0.01", "--memory", "2GB", "--blocks", "1", "--as-booted")
+    done = run_peers(*asked)
+    assert effective_of(done)["pgconfig", "shared_buffers"] == "512MB"
+    document = json.loads(done.stdout)
+    assert [one["name"] for one in document["tpch"]["executions"]][-2:] == ["power", "throughput"]
+    assert any(
+        note.startswith("the tools are asked for transaction processing") for note in document["notes"]
+    )
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        stored = store.load(document["experiment"])
+    assert dict(stored.options) == {"memory": "2048MB", "benchmark": "tpch", "scale": "0.01"}
+    power = [block for block in stored.blocks if block.workload == "tpch-power"]
+    assert {arm.variant for block in power for arm in block.arms} == {one.name for one in stored.variants}
 
 
 def test_a_factor_and_a_name_that_is_taken_are_refused() -> None:

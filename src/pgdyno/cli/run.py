@@ -77,6 +77,7 @@ _OF_CLIENTS = (
     "  pgdyno run loop --embedded\n"
     "  pgdyno run tpch --embedded --scale 0.1 --factor work_mem=4MB,64MB\n"
     "  pgdyno run tpch --embedded --factor max_parallel_workers_per_gather=0,1,2,4 --blocks 10\n"
+    "  pgdyno run peers --embedded --benchmark tpch --scale 1\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -184,7 +185,7 @@ def _run_bundled(
     from pgdyno.cli.results import deliver
 
     varied = _parse_factors(factors, accept=accept)
-    bundled = find_study(study)
+    bundled = find_study(study, given)
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
     asked = asked.or_budget(bundled.budget_s)
     chosen = asked.workloads if bundled.loads or bundled.takes_workloads else ()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "  pgdyno tune --embedded --workload pgbench-tpcb --aim throughput --aim wal\n"
     "  pgdyno tune --embedded --resume 20261125-201500-tune\n"
     "  pgdyno tune --embedded --warm-start yesterday.zip\n"
+    "  pgdyno tune --embedded --warm-start similar\n"
     "  pgdyno tune --dsn service=production --allow-load --limit-latency 20ms --limit-memory 8GB",
 )
 @embedded_option
@@ -90,10 +91,10 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--warm-start",
     "warm_start",
     multiple=True,
-    metavar="BUNDLE|ID",
+    metavar="BUNDLE|ID|DIR|similar",
     help="Try the configuration of an earlier search or experiment right after the plan: an id, a bundle, or "
-    "a file *.tuning.json, of a similar host and the same major version. Its figures are not used. "
-    "Repeatable.",
+    "a file *.tuning.json, of the same major version. Of the bundles in a directory, or of all that is "
+    "stored here (similar), those whose hosts and loads are nearest. Their figures are not used. Repeatable.",
 )
 @in_place_options
 @seed_option
@@ -253,7 +254,7 @@ def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
     from pgdyno.model.document import to_document
     from pgdyno.report.documents import comparison_document
     from pgdyno.report.plain.attribution_text import attribution_text
-    from pgdyno.report.plain.tuning_text import answer_text, proof_text
+    from pgdyno.report.plain.tuning_text import answer_text, notes_text, proof_text
 
     if is_json:
         measured = {} if result.experiment is None else comparison_document(result.experiment)
@@ -264,7 +265,9 @@ def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
     echo(f"\n{answer_text(result.tuning)}", nl=False)
     if dsn is not None:
         echo(f"\n{closing_text(dsn, result)}", nl=False)
-    if result.experiment is not None:
+    if result.experiment is None:
+        echo(notes_text(result.tuning), nl=False)
+    else:
         echo(f"\n{proof_text(result.tuning, result.experiment)}", nl=False)
         if text := attribution_text(result.experiment):
             echo(f"\n{text}", nl=False)

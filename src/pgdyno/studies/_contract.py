@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from pgdyno.model.experiments.experiment import Design
@@ -177,6 +177,18 @@ class BundledStudy:
     takes_server: bool = False  # it can be measured on a running server
     needs_io_support: bool = False  # it has to know what the server can do about asynchronous I/O
     needs_page_support: bool = False  # it has to know what pages a server's memory can be put on
+
+    def with_loads_of(self, other: BundledStudy) -> BundledStudy:
+        """Return this study with the workloads of another one, their options and their design."""
+        return replace(
+            self,
+            workloads=other.workloads,
+            settings=other.settings,
+            measures=(),
+            design=other.design,
+            options=(*self.options, *other.options),
+            takes_scale=other.takes_scale,
+        )
 
     def takes(self, option: Option[Any]) -> bool:
         """Whether an option is the study's own."""

@@ -81,6 +81,7 @@ def _workload(
         kind=step,
         server_memory_bytes=size.server_memory_bytes,
         disk_bytes=size.disk_bytes,
+        made_bytes=size.made_bytes,
     )
 
 

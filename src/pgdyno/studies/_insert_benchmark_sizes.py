@@ -123,18 +123,18 @@ class Size:
         return limit_bytes is not None and self.loaded_bytes < _IO_BOUND_FROM * limit_bytes
 
     @property
-    def disk_bytes(self) -> int:
-        """Maximum bytes on disk of one server, by the measured row size."""
-        wal_sizes = self.max_wal_sizes or (self.settings.get("max_wal_size", _DEFAULT_MAX_WAL_SIZE),)
-        max_wal_bytes = max(bytes_of(size, "MB") for size in wal_sizes)
+    def made_bytes(self) -> int:
+        """Maximum bytes on disk of the tables and indexes, by the measured row size."""
         _, *written = self.rows
         replaced = self.clients * (sum(written) + 2 * sum(RATES) * self.step_s)
-        return (
-            self.loaded_bytes
-            + replaced * _BYTES_PER_REPLACED_ROW
-            + int(_WAL_SHARE * max_wal_bytes)
-            + _EMPTY_CLUSTER_BYTES
-        )
+        return self.loaded_bytes + replaced * _BYTES_PER_REPLACED_ROW
+
+    @property
+    def disk_bytes(self) -> int:
+        """Maximum bytes on disk of one server."""
+        wal_sizes = self.max_wal_sizes or (self.settings.get("max_wal_size", _DEFAULT_MAX_WAL_SIZE),)
+        max_wal_bytes = max(bytes_of(size, "MB") for size in wal_sizes)
+        return self.made_bytes + int(_WAL_SHARE * max_wal_bytes) + _EMPTY_CLUSTER_BYTES
 
     @property
     def label(self) -> str:

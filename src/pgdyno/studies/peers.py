@@ -1,7 +1,9 @@
 """Every peer's configuration beside pgdyno's, in one interleaved comparison.
 
 The servers stand side by side, so that each configuration is made for the same smaller machine: its share of
-the memory that is available here. See ``experiments/peers/`` for the tools and where their rules are from.
+the memory that is available here. A benchmark of steps runs in passes instead, one server at a time: each
+configuration is then made for all of the memory. See ``experiments/peers/`` for the tools and where their
+rules are from.
 """
 
 from __future__ import annotations
@@ -37,6 +39,16 @@ def _memory(texts: tuple[str, ...]) -> int | None:
     return size_bytes
 
 
+def _benchmark(texts: tuple[str, ...]) -> str | None:
+    """Read the name of a benchmark. Raises: UsageError."""
+    if texts and texts[-1] not in BENCHMARKS:
+        raise UsageError(
+            f'no benchmark "{texts[-1]}" for peers',
+            hint=f"known: {' and '.join(BENCHMARKS)}; other loads are named with --workload",
+        )
+    return texts[-1] if texts else None
+
+
 def _variants(texts: tuple[str, ...]) -> tuple[Variant, ...]:
     """Read further configurations. Raises: VariantError; DurabilityError for one that may lose data."""
     found = tuple(map(parse_variant, texts))
@@ -44,10 +56,19 @@ def _variants(texts: tuple[str, ...]) -> tuple[Variant, ...]:
     return found
 
 
+BENCHMARKS = ("insert-benchmark", "tpch")
+"""Studies whose steps peers can be measured in."""
+BENCHMARK = Option(
+    "benchmark",
+    "measure the steps of insert-benchmark, or the runs of tpch, in place of a workload: in passes, one "
+    "server after the other. The options of that study apply.",
+    _benchmark,
+    metavar="|".join(BENCHMARKS),
+)
 MEMORY = Option(
     "memory",
     "the memory of the machine that every configuration is made for [default: a share of what is available, "
-    "such that all servers fit beside each other].",
+    "such that all servers fit beside each other; in passes all of it].",
     _memory,
     metavar="SIZE",
 )
@@ -85,5 +106,5 @@ STUDY = BundledStudy(
     layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
     measures=("sysbench-read-only", "sysbench-read-write"),
     design=Design(rounds=_ROUNDS, blocks_per_round=1),  # a square of so many turns is long enough
-    options=(MEMORY, VARIANT),
+    options=(MEMORY, VARIANT, BENCHMARK),
 )

@@ -211,3 +211,27 @@ def disk_bytes(measured: Measured) -> int:
     (size,) = {workload.disk_bytes for workload in measured.conditions.workloads.values()}
     assert size is not None
     return size
+
+
+@pytest.mark.usefixtures("measured", "own_home")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--benchmark", "tpcc"), 'no benchmark "tpcc" for peers'),
+        (("--preset", "quick"), "the study peers takes no --preset"),
+        (("--benchmark", "tpch", "--step", "l.i0"), "the study peers takes no --step"),
+        (("--benchmark", "tpch", "--scale", "0.0001"), "is not a multiple of 0.001"),
+        (("--benchmark", "tpch", "--workload", "pgbench-tpcb"), "this study brings its workloads"),
+        (("--benchmark", "insert-benchmark", "--step", "l.i9"), 'no step "l.i9" of the Insert Benchmark'),
+        (("--benchmark", "insert-benchmark", "--slice", "1s"), "runs its steps from beginning to end"),
+        (("--benchmark", "insert-benchmark", "--preset", "io-bound-quick"), "has a configuration of its own"),
+        (("--benchmark", "insert-benchmark", "--factor", "jit=on,off"), "varies whole configurations itself"),
+        (("--scale", "0.5"), "is not a whole number"),
+    ],
+)
+def test_a_benchmark_of_peers_takes_the_options_of_its_study_and_no_others(
+    words: tuple[str, ...], said: str
+) -> None:
+    done = invoke(*words, study="peers")
+    assert done.exit_code != 0
+    assert said in f"{done.output} {done.exception}"

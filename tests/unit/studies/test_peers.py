@@ -7,7 +7,7 @@ import pytest
 from pgdyno.model.errors import DurabilityError, UsageError, VariantError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies import peers
+from pgdyno.studies import insert_benchmark, peers, tpch
 from pgdyno.studies._contract import Sizing, StudyContext
 
 
@@ -58,3 +58,24 @@ def test_further_configurations_are_read_like_those_of_compare() -> None:
 def test_the_memory_is_recorded_and_the_further_configurations_are_variants_themselves() -> None:
     sizing = Sizing(given={"memory": ("4GB",), "variant": ("optuna:jit=off",)})
     assert peers.STUDY.recorded_options(sizing) == {"memory": "4GB"}
+
+
+def test_the_loads_of_a_benchmark_are_those_of_its_study_and_so_are_their_options() -> None:
+    of_tpch = peers.STUDY.with_loads_of(tpch.STUDY)
+    assert of_tpch.workloads is not None
+    assert "tpch-power" in of_tpch.workloads(Sizing(scale=0.01))
+    assert (of_tpch.takes_scale, of_tpch.needs_peers, of_tpch.measures) == (True, True, ())
+    of_steps = peers.STUDY.with_loads_of(insert_benchmark.STUDY)
+    sizing = Sizing(given={"benchmark": ("insert-benchmark",), "rows": ("2000/500/100",), "step": ("l.i0",)})
+    assert of_steps.workloads is not None
+    assert list(of_steps.workloads(sizing)) == ["insert-benchmark-l.i0"]
+    assert of_steps.takes(peers.MEMORY)
+    assert of_steps.recorded_options(sizing) == {
+        "benchmark": "insert-benchmark", "rows": "2000/500/100", "mode": "corrected",
+    }  # fmt: skip
+
+
+def test_another_benchmark_is_refused() -> None:
+    with pytest.raises(UsageError, match='no benchmark "tpcc" for peers') as refused:
+        Sizing(given={"benchmark": ("tpcc",)}).of(peers.BENCHMARK)
+    assert refused.value.hint == "known: insert-benchmark and tpch; other loads are named with --workload"

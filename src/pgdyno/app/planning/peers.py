@@ -1,43 +1,37 @@
 """Makes the configurations of ``run peers``: every peer's, those the user adds, and pgdyno's own plan.
 
 All are made for one machine: with the memory that is stated, or the share of each server in what is available
-here, and the CPUs and storage that there are.
+here, and the CPUs and storage that there are. Servers of steps run one after the other, so that the share of
+each is all of it, and the machine is as each of them wants it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.app.local_machine import available_memory_bytes, may_change_host, open_store, workspace
+from pgdyno.app.local_machine import may_change_host, open_store, workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.known_builds import known_builds
 from pgdyno.app.planning.peer_facts import peer_facts
+from pgdyno.app.planning.peer_machine import load_of, machine_memory, machine_notes, notes_on_data
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.experiments.peers import load
-from pgdyno.experiments.peers._contract import PeerFacts
 from pgdyno.experiments.peers.comparable import SPARE_CONNECTIONS
 from pgdyno.experiments.peers.configured import configured_peers
-from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.resources import Figures
-from pgdyno.levers.engine.sharing import side_by_side
-from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
-from pgdyno.model import numbers
-from pgdyno.model.errors import MemoryProofError, ServerError, UsageError
+from pgdyno.levers.engine.sharing import SideBySide, side_by_side
+from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
 from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, without_per_application
 from pgdyno.model.ports import Progress
-from pgdyno.model.servers.server import Server
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing, StudyContext
-from pgdyno.studies.peers import LEAST_BYTES, MEMORY, STUDY, VARIANT
+from pgdyno.studies.peers import MEMORY, STUDY, VARIANT
 
-_MOST_OF_OURS = 4  # the plan and the whole stack, each with and without what suits some applications alone
-_LARGEST_SHARE = 1 / 3  # of memory, that a configuration gives shared_buffers: Cloud SQL's; the usual is 1/4
-_STEP_BYTES = 64 << 20
 _RESERVED = 3  # superuser_reserved_connections by default, which max_connections contains
 _NO_TUNED = (
     "TuneD's profile is not compared: it sets the whole machine, which has one value of each; "
@@ -48,16 +42,6 @@ _NO_BUILD = (
 )
 
 
-def memory_for_each(available_bytes: int, servers: int) -> int:
-    """Return the memory of the machine that configurations are made for, such that all servers fit.
-
-    Were each of them to take the largest share as shared_buffers, they would just fill what interleaved
-    servers may have; mostly it is less. The rest is for the data in the page cache, and for backends.
-    """
-    each_bytes = MEMORY_SHARE * available_bytes / servers / _LARGEST_SHARE
-    return int(each_bytes) // _STEP_BYTES * _STEP_BYTES
-
-
 def peers_context(
     baseline: Variant, conditions: Conditions, sizing: Sizing, progress: Progress
 ) -> StudyContext:
@@ -65,24 +49,32 @@ def peers_context(
 
     Raises: UsageError for more memory than there is, or a name that is taken; what planning raises.
     """
+    added = sizing.of(VARIANT)
+    _require_no_settings(baseline)
+    _require_other_names(baseline, added)
     sizing = _as_recorded(sizing, conditions.resume)
-    memory_bytes, available_bytes = _memory(baseline, sizing)
-    clients = _clients(conditions)
-    figures = Figures(memory_bytes=memory_bytes, connections=clients + SPARE_CONNECTIONS)
+    demand = load_of(conditions)
+    memory_bytes, available_bytes = machine_memory(sizing, demand)
+    figures = Figures(
+        memory_bytes=memory_bytes,
+        data_bytes=demand.made_bytes,
+        connections=demand.clients + SPARE_CONNECTIONS,
+    )
     subject = inspect_scratch(baseline, conditions, figures, progress)
     facts = peer_facts(subject.server, subject.resources)
     if facts is None:
         raise ServerError("how many CPUs the server may use is not known, and every rule asks for that")
     plan = plan_for(subject, baseline, conditions, _request(figures, conditions)).plan
     ours = own_arms(baseline, plan if conditions.as_booted else without_idling(plan))
-    told = replace(facts, connections=clients + SPARE_CONNECTIONS + _RESERVED)
-    peers = configured_peers(subject.server, told, clients)
+    told = replace(facts, connections=demand.clients + SPARE_CONNECTIONS + _RESERVED)
+    peers = configured_peers(subject.server, told, demand.clients)
     theirs = [Variant(name, settings) for name, settings in peers.settings.items()]
-    fitting = side_by_side([baseline, *_on(baseline, theirs), *ours, *_on(baseline, sizing.of(VARIANT))])
+    variants = (baseline, *_on(baseline, theirs), *ours, *_on(baseline, added))
+    fitting = SideBySide(variants, ()) if demand.in_passes else side_by_side(variants)
     first, *rest = fitting.variants
     notes = (
-        *_machine_notes(told, None if sizing.of(MEMORY) else available_bytes),
-        *_notes_on_data(fitting.variants, subject.server, conditions),
+        *machine_notes(told, demand, None if sizing.of(MEMORY) else available_bytes),
+        *notes_on_data(fitting.variants, subject.server, demand.data_bytes),
         *peers.notes,
         _NO_TUNED,
         *((_NO_BUILD,) if plan.server is None else ()),
@@ -129,32 +121,14 @@ def _request(figures: Figures, conditions: Conditions) -> PlanRequest:
     return PlanRequest(figures, layers, may_change_host=may_change, builds=builds)
 
 
-def _clients(conditions: Conditions) -> int:
-    return max(one.clients or conditions.design.clients for one in conditions.workloads.values())
-
-
-def _memory(baseline: Variant, sizing: Sizing) -> tuple[int, int]:
-    """Return the memory to make configurations for, and the available memory.
-
-    Raises: UsageError if that is less, or for a further configuration with a name that is taken;
-    MemoryProofError if no server's share is enough.
-    """
-    added, available_bytes = sizing.of(VARIANT), available_memory_bytes()
-    without = without_per_application(sorted(PER_APPLICATION))
-    ours = (PLAN, without, WHOLE_STACK, f"{WHOLE_STACK}-{without}")
-    _require_unique([baseline.name, *load(), *ours, *(one.name for one in added)])
-    servers = len(load()) + _MOST_OF_OURS + len(added)
-    memory_bytes = sizing.of(MEMORY) or memory_for_each(available_bytes, servers)
-    if memory_bytes > available_bytes:
-        asked, there = numbers.size(memory_bytes), numbers.size(available_bytes)
-        raise UsageError(f"--memory {asked} is more than the {there} that are available here")
-    if memory_bytes < LEAST_BYTES:
-        raise MemoryProofError(
-            f"{servers} servers beside each other would have {numbers.size(memory_bytes)} of memory each",
-            detail=f"{numbers.size(available_bytes)} are available, and every rule needs 1 GB",
-            hint="with --memory 1GB they take turns in whole trials where they do not fit beside each other",
+def _require_no_settings(baseline: Variant) -> None:
+    """Refuse a size of a benchmark that comes with a configuration. Raises: UsageError."""
+    if baseline.settings:
+        raise UsageError(
+            "this size of the benchmark has a configuration of its own, which peers would not replace",
+            detail=f"it sets {', '.join(baseline.settings)}",
+            hint="leave out --preset, and state the size with --rows and --clients",
         )
-    return memory_bytes, available_bytes
 
 
 def _on(baseline: Variant, variants: Sequence[Variant]) -> list[Variant]:
@@ -165,38 +139,14 @@ def _on(baseline: Variant, variants: Sequence[Variant]) -> list[Variant]:
     ]
 
 
-def _require_unique(names: Sequence[str]) -> None:
+def _require_other_names(baseline: Variant, added: Sequence[Variant]) -> None:
+    """Refuse further configurations whose names are taken. Raises: UsageError."""
+    without = without_per_application(sorted(PER_APPLICATION))
+    ours = (PLAN, without, WHOLE_STACK, f"{WHOLE_STACK}-{without}")
+    names = [baseline.name, *load(), *ours, *(one.name for one in added)]
     taken = next((name for name in names if names.count(name) > 1), None)
     if taken is not None:
         raise UsageError(f'two configurations are called "{taken}"', hint="give the --variant another name")
-
-
-def _machine_notes(facts: PeerFacts, available_bytes: int | None) -> Iterator[str]:
-    share = (
-        ""
-        if available_bytes is None
-        else f": each server's share of the {numbers.size(available_bytes)} that are available here"
-    )
-    cpus = "1 CPU" if facts.cpus == 1 else f"{facts.cpus} CPUs"
-    machine = f"{numbers.size(facts.memory_bytes)} of memory, {cpus} and {facts.storage} storage"
-    asked = f", and for max_connections = {facts.connections} where its rule asks for that"
-    yield f"every configuration is made for a machine with {machine}{share}{asked}"
-
-
-def _notes_on_data(variants: Sequence[Variant], server: Server, conditions: Conditions) -> Iterator[str]:
-    """Say into whose shared_buffers the data do not fit."""
-    data_bytes = max(one.data_set.size_bytes for one in conditions.workloads.values())
-    names = [one.name for one in variants if _buffers_bytes(server, one.gucs) < data_bytes]
-    if names:
-        yield (
-            f"the data, {numbers.size(data_bytes)}, do not fit into shared_buffers of {', '.join(names)}; "
-            "they are read from the page cache there"
-        )
-
-
-def _buffers_bytes(server: Server, settings: Mapping[str, str]) -> int:
-    known = {name: value for name, value in settings.items() if name in server.settings}
-    return EffectiveSettings(server, known).size_bytes("shared_buffers")
 
 
 def _as_recorded(sizing: Sizing, resumed: str | None) -> Sizing:

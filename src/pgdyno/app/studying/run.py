@@ -34,6 +34,7 @@ from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies import load as bundled_studies
 from pgdyno.studies._contract import BundledStudy, IoSupport, Machine, PageSupport, Sizing, StudyContext
 from pgdyno.studies.parallel_degree import QUERY, WRITES
+from pgdyno.studies.peers import BENCHMARK
 
 _NEVER_WITH_WORKERS = frozenset({"insert", "update", "delete", "merge"})
 
@@ -43,15 +44,20 @@ def listing() -> list[tuple[str, str]]:
     return [(name, bundled.title) for name, bundled in bundled_studies().items()]
 
 
-def find_study(name: str) -> BundledStudy:
-    """Return a bundled study. Raises: UsageError for an unknown name."""
+def find_study(name: str, given: Mapping[str, tuple[str, ...]] | None = None) -> BundledStudy:
+    """Return a bundled study; one that takes benchmarks has the loads of the one that was given.
+
+    Raises: UsageError for an unknown name.
+    """
     known = bundled_studies()
     if name not in known:
         raise UsageError(
             f'no study "{name}", and no file of that name',
             hint=f"known: {', '.join(known)}; see pgdyno run --list",
         )
-    return known[name]
+    bundled = known[name]
+    benchmark = BENCHMARK.read((given or {}).get(BENCHMARK.name, ())) if bundled.takes(BENCHMARK) else None
+    return bundled if benchmark is None else bundled.with_loads_of(known[benchmark])
 
 
 def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
@@ -117,7 +123,8 @@ def run_bundled(
     A factor called ``server`` varies the PostgreSQL that runs; alone, it keeps the study's own variants.
     Settings that belong to the size asked for are those of all variants, except where a factor varies them.
     """
-    bundled, size = find_study(name), sizing or Sizing()
+    size = sizing or Sizing()
+    bundled = find_study(name, size.given)
     if factors and (bundled.needs_page_support or bundled.needs_peers):
         varied = "the pages" if bundled.needs_page_support else "whole configurations"
         raise UsageError(f"the study {name} varies {varied} itself", hint="leave out --factor")
@@ -160,8 +167,9 @@ def _asked(
     accepted = {"accept": ""} if conditions.accepts_builds else {}
     if any(workload.cell for workload in conditions.workloads.values()):
         return Context(options={**bundled.grid_options(size), **accepted}, factors=tuple(factors))
-    own = _scale_options(conditions.workloads) if bundled.takes_scale else bundled.recorded_options(size)
-    return Context(options={**own, **accepted}, factors=tuple(factors))
+    scale = _scale_options(conditions.workloads) if bundled.takes_scale else {}
+    options = {**bundled.recorded_options(size), **scale, **accepted}
+    return Context(options=options, factors=tuple(factors))
 
 
 def _scale_options(workloads: Mapping[str, Workload]) -> dict[str, str]:

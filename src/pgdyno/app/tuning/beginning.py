@@ -6,11 +6,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pgdyno.app.building.training import identity
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.experiment import experiment_id
 from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import TrialState, Tuning
+from pgdyno.store.tunings import load_tuning
 
 
 def begun_search(request: TuneRequest, space: Space, notes: tuple[str, ...]) -> Tuning:
@@ -25,6 +27,16 @@ def begun_search(request: TuneRequest, space: Space, notes: tuple[str, ...]) -> 
         notes=notes,
         aims=request.aims or (),
     )
+
+
+def earlier_search(request: TuneRequest) -> Tuning | None:
+    """Return the search to go on with; None for a new one.
+
+    Raises: UsageError if there is none of that name, or it has its proof; StorageError.
+    """
+    if request.resume is None:
+        return None
+    return unfinished(load_tuning(workspace().experiments(), request.resume))
 
 
 def unfinished(tuning: Tuning) -> Tuning:

@@ -3,126 +3,155 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.app.tuning.tune_request import TuneRequest
-from pgdyno.experiments.machines.recorded_facts import fact_at
-from pgdyno.model.errors import SettingError, StorageError, UsageError
+from pgdyno.experiments.machines.nearness import Circumstances, circumstances_of
+from pgdyno.model.errors import StorageError, UsageError
+from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.terms import PLAN
-from pgdyno.model.servers.server import Server
-from pgdyno.model.tuning.space import BUILD, Point, Space
+from pgdyno.model.tuning.space import BUILD
 from pgdyno.model.tuning.tuning import TUNED, Tuning
-from pgdyno.search.warm_start import point_within
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.tunings import SUFFIX, load_tuning
 
-_HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
+SIMILAR = "similar"
+"""The source that is all experiments of this user's store, imported ones included."""
+HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
 
 
 @dataclass(frozen=True)
 class EarlierConfiguration:
-    """A configuration as it was elsewhere, and how the user named where."""
+    """A configuration as it was elsewhere, and how the user named where.
+
+    ``is_named``: by itself, so that it is tried however far away it is; others are chosen by nearness.
+    ``problem`` is why such a one cannot be used.
+    """
 
     source: str
     settings: Mapping[str, str]
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    is_named: bool = True
+    problem: str = ""
 
 
 def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
-    """Return the configuration of each source of a warm start: the id or the file of a search or experiment.
+    """Return the configurations of the sources of a warm start.
 
-    Raises: UsageError for one of another major version, or without a configuration; StorageError for one that
-    cannot be read.
+    A source is the id or the file of a search or experiment, a directory of bundles, or ``SIMILAR``.
+    Raises: UsageError for a named one of another major version, or without a configuration, and where none
+    of many has one; StorageError for a named one that cannot be read.
     """
     installation = request.conditions.installation
-    major = "" if installation is None else str(installation.major)
-    return tuple(_read(source, major) for source in request.warm_start)
+    major = 0 if installation is None else installation.major
+    return tuple(one for source in request.warm_start for one in _of_source(source, major))
 
 
-@dataclass(frozen=True)
-class FirstPoint:
-    """A point to try right after the plan, and a note on it."""
-
-    point: Point
-    note: str
-
-
-def first_points(
-    space: Space, earlier: Sequence[EarlierConfiguration], server: Server
-) -> tuple[FirstPoint, ...]:
-    """Return the points of a space that are most like these. Raises: UsageError if it has nothing of one."""
-
-    def number_of(key: str, value: str) -> float | None:
-        try:
-            guc = server.settings.get(key)
-            return float(value if guc is None else guc.check(value))
-        except (SettingError, ValueError):
-            return None
-
-    return tuple(_first(space, one, point_within(space, one.settings, number_of)) for one in earlier)
-
-
-def _first(space: Space, one: EarlierConfiguration, point: Point) -> FirstPoint:
-    if not point:
+def _of_source(source: str, major: int) -> tuple[EarlierConfiguration, ...]:
+    if source != SIMILAR and not Path(source).is_dir():
+        return (_usable(_read(source), major),)
+    found = tuple(_of_store() if source == SIMILAR else _of_directory(Path(source)))
+    if not found:
+        where = "stored here" if source == SIMILAR else f'in "{source}"'
         raise UsageError(
-            f'nothing of "{one.source}" can be tried here',
-            detail=f"it sets {_names(one.settings)}; this search varies "
-            f"{_names([each.key for each in space.dimensions])}",
-            hint=_HINT,
+            f"no experiment {where} has a configuration to begin with",
+            detail=f'those of tune and accelerate have one, a variant named "{TUNED}" or "{PLAN}"',
+            hint="leave out --warm-start, or name a bundle; pgdyno bundle import stores one",
         )
-    said = ", ".join(f"{display_name(key)}={value}" for key, value in point.items())
-    return FirstPoint(point, f"tried after the plan, as it is in {one.source} or nearest to that: {said}")
+    return found
 
 
-def _read(source: str, major: str) -> EarlierConfiguration:
+def _of_store() -> Iterator[EarlierConfiguration]:
+    """Yield the configuration of each stored experiment that has one, the newest first."""
+    with closing(open_store()) as store:
+        for id_ in store.ids():
+            if not id_.endswith(AT_LOAD):
+                yield from _among_others(id_, partial(store.load_head, id_))
+
+
+def _of_directory(directory: Path) -> Iterator[EarlierConfiguration]:
+    """Yield the configuration of each bundle that has one."""
+    for path in sorted(one for one in directory.glob("*.zip") if one.is_file()):
+        yield from _among_others(str(path), partial(_unpacked, path))
+
+
+def _among_others(source: str, load: Callable[[], Experiment]) -> Iterator[EarlierConfiguration]:
+    """Yield the configuration of an experiment, if it has one; or why it cannot be read."""
+    try:
+        found = _of_experiment(source, load())
+    except StorageError as error:
+        yield EarlierConfiguration(source, {}, is_named=False, problem=error.message)
+        return
+    if found.settings:
+        yield replace(found, is_named=False)
+
+
+def _read(source: str) -> EarlierConfiguration:
     path, directory = Path(source), workspace().experiments()
     if source.endswith(SUFFIX):
-        found, settings = _of_tuning(load_tuning(path.parent, path.name.removesuffix(SUFFIX)))
-    elif path.is_file():
-        found, settings = _of_experiment(_unpacked(path))
-    elif (directory / f"{path.name}{SUFFIX}").is_file():
-        found, settings = _of_tuning(load_tuning(directory, source))
-    else:
-        with closing(open_store()) as store:
-            found, settings = _of_experiment(store.load(source))
+        return _of_tuning(source, load_tuning(path.parent, path.name.removesuffix(SUFFIX)))
+    if path.is_file():
+        return _of_experiment(source, _unpacked(path))
+    if (directory / f"{path.name}{SUFFIX}").is_file():
+        return _of_tuning(source, load_tuning(directory, source))
+    with closing(open_store()) as store:
+        return _of_experiment(source, store.load_head(source))
+
+
+def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
+    """Return a configuration that was named. Raises: UsageError for another major version, or none."""
+    found = one.circumstances.major
     if found != major:
         raise UsageError(
-            f'"{source}" is of PostgreSQL {found or "of an unknown version"}',
+            f'"{one.source}" is of PostgreSQL {found or "of an unknown version"}',
             detail=f"what was good there may be another thing for PostgreSQL {major}",
-            hint=_HINT,
+            hint=HINT,
         )
-    if not settings:
+    if not one.settings:
         raise UsageError(
-            f'"{source}" has no configuration to begin with',
+            f'"{one.source}" has no configuration to begin with',
             detail=f'neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes is in it',
-            hint=_HINT,
+            hint=HINT,
         )
-    return EarlierConfiguration(source, settings)
+    return one
 
 
-def _of_tuning(tuning: Tuning) -> tuple[str, Mapping[str, str]]:
-    """Return the major version of a search and its answer: the front's first member, or its best trial."""
+def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
+    """Return the answer of a search: the front's first member, or its best trial.
+
+    The host is that of its proof, if that is here.
+    """
     server = tuning.subject.partition(";")[0]
     best = {} if tuning.winner is None else tuning.winner.point
     if tuning.members:
         best = tuning.members[0].point
-    return _major(server.rpartition(" ")[2]), tuning.answer or best
+    major = re.match(r"\d+", server.rpartition(" ")[2])
+    circumstances = _of_proof(tuning) or Circumstances(major=int(major[0]) if major else None)
+    return EarlierConfiguration(source, tuning.answer or best, circumstances)
 
 
-def _of_experiment(experiment: Experiment) -> tuple[str, Mapping[str, str]]:
-    """Return the major version of an experiment, and its answer or plan."""
+def _of_proof(tuning: Tuning) -> Circumstances | None:
+    with closing(open_store()) as store:
+        if tuning.experiment not in store.ids():
+            return None
+        return circumstances_of(store.load_head(tuning.experiment))
+
+
+def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
+    """Return the answer or plan of an experiment; without settings if it has none."""
     by_name = {one.name: one for one in experiment.variants}
     variant = by_name.get(TUNED) or by_name.get(PLAN)
-    major = _major(str(fact_at(experiment.server, "version") or ""))
-    if variant is None:
-        return major, {}
-    build = {} if variant.server is None else {BUILD: variant.server}
-    return major, {**variant.settings, **build}
+    settings: dict[str, str] = {}
+    if variant is not None:
+        build = {} if variant.server is None else {BUILD: variant.server}
+        settings = {**variant.settings, **build}
+    return EarlierConfiguration(source, settings, circumstances_of(experiment))
 
 
 def _unpacked(path: Path) -> Experiment:
@@ -130,12 +159,3 @@ def _unpacked(path: Path) -> Experiment:
     if checked.problems or checked.experiment is None:
         raise StorageError(f'the bundle "{path}" is not taken', detail="\n".join(checked.problems))
     return checked.experiment
-
-
-def _major(version: str) -> str:
-    found = re.match(r"\d+", version)
-    return found[0] if found else ""
-
-
-def _names(keys: Iterable[str]) -> str:
-    return ", ".join(map(display_name, keys)) or "nothing"

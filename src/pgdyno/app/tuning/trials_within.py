@@ -11,6 +11,7 @@ from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S
 from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.profiling.profile import is_profiled
+from pgdyno.app.tuning.beginning import earlier_search
 from pgdyno.app.tuning.front_proof import one_block_a_round
 from pgdyno.app.tuning.rounds_in_place import design_in_place
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
@@ -41,9 +42,12 @@ class _Needed:
 def trials_within(request: TuneRequest) -> str:
     """Return a sentence on how many configurations the budget holds, if each takes one round.
 
-    Raises: UsageError if it holds too few, or no proof, with the budget that would do.
+    A search that is gone on with has its own aims. Raises: UsageError if the budget holds too few, or no
+    proof, with one that would do; as ``earlier_search`` does.
     """
-    return _sentence(request, _beside_each_other(request))
+    earlier = earlier_search(request)
+    asked = request if earlier is None else replace(request, aims=earlier.aims)
+    return _sentence(asked, _beside_each_other(asked))
 
 
 def trials_in_place(request: TuneRequest, limits: OwnerLimits, *, may_restart: bool = False) -> str:

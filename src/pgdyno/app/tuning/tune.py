@@ -27,8 +27,9 @@ from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.tuning.asked_aims import require_aims, with_aims
-from pgdyno.app.tuning.beginning import again, begun_search, unfinished
-from pgdyno.app.tuning.earlier_configurations import earlier_configurations, first_points
+from pgdyno.app.tuning.beginning import again, begun_search, earlier_search
+from pgdyno.app.tuning.earlier_configurations import earlier_configurations
+from pgdyno.app.tuning.first_points import circumstances_here, warm_start
 from pgdyno.app.tuning.front_proof import front_proof_of, with_members
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
@@ -41,7 +42,7 @@ from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.tuning.space import BUILD
-from pgdyno.store.tunings import load_tuning, save_tuning
+from pgdyno.store.tunings import save_tuning
 
 
 def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
@@ -52,7 +53,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     """
     began = time.monotonic()
     conditions = request.conditions
-    earlier = None if request.resume is None else unfinished(load_tuning(searches(), request.resume))
+    earlier = earlier_search(request)
     require_aims(request, earlier)
     begin_with = earlier_configurations(request)
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
@@ -73,9 +74,10 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     else:
         tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
-    first = first_points(tuning.space, begin_with, subject.server)
-    searched = replace(searched, first=tuple(one.point for one in first))
-    tuning = replace(tuning, notes=(*tuning.notes, *(one.note for one in first)))
+    here = circumstances_here(request, subject, is_isolated=conditions.design.is_isolated)
+    begin = warm_start(tuning.space, begin_with, subject.server, here, progress)
+    searched = replace(searched, first=begin.points)
+    tuning = replace(tuning, notes=(*tuning.notes, *begin.notes))
     save_tuning(searches(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
     with _rounds(request, searched, progress) as of_one_aim:

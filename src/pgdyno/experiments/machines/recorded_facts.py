@@ -76,16 +76,16 @@ def yes_or_no(value: Any) -> str:
     return "yes" if value else "no"
 
 
-def disks(experiment: Experiment) -> list[Mapping[str, Any]]:
-    """Return the disks below the data, or all where that is not known."""
-    found = [one for one in _listed(experiment, "block_devices") if isinstance(one, Mapping)]
-    below = [_value(mount.get("disk")) for mount in mounts(experiment)]
+def disks(host: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a host's disks below the data, or all where that is not known."""
+    found = [one for one in _listed(host, "block_devices") if isinstance(one, Mapping)]
+    below = [_value(mount.get("disk")) for mount in _mounts(host)]
     return [one for one in found if one.get("name") in below] or found
 
 
-def mounts(experiment: Experiment) -> list[Mapping[str, Any]]:
+def _mounts(host: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the file systems of data and WAL."""
-    return [one for one in _listed(experiment, "mounts") if isinstance(one, Mapping)]
+    return [one for one in _listed(host, "mounts") if isinstance(one, Mapping)]
 
 
 def of_disks(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
@@ -93,12 +93,12 @@ def of_disks(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
 
     Unknown as soon as it is unknown for one of them.
     """
-    return lambda experiment: _all_told([words(one) for one in disks(experiment)])
+    return lambda experiment: _all_told([words(one) for one in disks(experiment.host)])
 
 
 def of_mounts(words: Callable[[Mapping[str, Any]], str | None]) -> Told:
     """Return a function that describes every file system by the same fact."""
-    return lambda experiment: _all_told([words(one) for one in mounts(experiment)])
+    return lambda experiment: _all_told([words(one) for one in _mounts(experiment.host)])
 
 
 def member(name: str, words: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str | None]:
@@ -150,28 +150,33 @@ def client_share(experiment: Experiment, workload: str, variant: str) -> float |
 
 def client_place(experiment: Experiment) -> str:
     """Say which CPUs the client has."""
-    split = _split(experiment)
+    split = _split(experiment.host, is_isolated=experiment.design.is_isolated)
     is_apart = experiment.design.is_isolated if split is None else split.is_isolated
     return "on separate CPUs" if is_apart else "on the server's CPUs"
 
 
 def server_cpus(experiment: Experiment) -> str | None:
+    """Return the server's CPU count in words."""
+    return _told(cpus_of_server(experiment.host, is_isolated=experiment.design.is_isolated), number)
+
+
+def cpus_of_server(host: Mapping[str, Any], *, is_isolated: bool) -> float | None:
     """Return the server's CPU count: CPUs within limits that are not the client's.
 
     Limits may have been read before the server was pinned, or after; the smaller number counts.
     """
-    count, split = fact_at(experiment.host, "limits.cpu_count"), _split(experiment)
+    count, split = fact_at(host, "limits.cpu_count"), _split(host, is_isolated=is_isolated)
     if split is None or not isinstance(count, int | float):
         return None
-    return number(min(count, len(split.server)))
+    return min(count, len(split.server))
 
 
-def _split(experiment: Experiment) -> CpuSplit | None:
+def _split(host: Mapping[str, Any], *, is_isolated: bool) -> CpuSplit | None:
     """Return how CPUs were shared between server and client; None if their number is not known."""
-    count = fact_at(experiment.host, "cpu.logical_count")
+    count = fact_at(host, "cpu.logical_count")
     if not isinstance(count, int) or not 0 < count <= _MOST_CPUS:
         return None
-    return split_cpus(range(count), is_wanted=experiment.design.is_isolated)
+    return split_cpus(range(count), is_wanted=is_isolated)
 
 
 def arms_in_turns(experiment: Experiment) -> str:
@@ -192,8 +197,8 @@ def idling(experiment: Experiment) -> str | None:
     return "as booted" if experiment.awake.means is None else "kept awake"
 
 
-def _listed(experiment: Experiment, path: str) -> Sequence[Any]:
-    found = fact_at(experiment.host, path)
+def _listed(host: Mapping[str, Any], path: str) -> Sequence[Any]:
+    found = fact_at(host, path)
     return found if isinstance(found, list | tuple) else ()
 
 

@@ -7,12 +7,13 @@ chance makes it look faster, and a configuration of pgdyno's look smaller beside
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.experiments.peers import load
 from pgdyno.experiments.verdicts.contrasts import contrast_intervals
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import PREFIX, TPCH_RUNS
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, left_out_per_application
 
@@ -55,8 +56,14 @@ def peers_of(experiment: Experiment) -> list[str]:
 def peer_effects(experiment: Experiment) -> tuple[PeerEffects, ...]:
     """Return the ratios on every workload with enough rounds; nothing if no peers were measured."""
     peers, ours = peers_of(experiment), own_arms_of(experiment)
-    found = (_effects(experiment, workload, peers, ours) for workload in experiment.workloads if peers)
+    found = (_effects(experiment, workload, peers, ours) for workload in _told(experiment) if peers)
     return tuple(one for one in found if one is not None)
+
+
+def _told(experiment: Experiment) -> Sequence[str]:
+    """Return all workloads; of a pass like TPC-H's its two runs, which hold all of its queries."""
+    runs = [name for name in experiment.workloads if name.removeprefix(PREFIX) in TPCH_RUNS]
+    return experiment.workloads if experiment.tpch is None else runs
 
 
 def _effects(experiment: Experiment, workload: str, peers: list[str], ours: list[str]) -> PeerEffects | None:

@@ -175,8 +175,9 @@ class Workload:
     ``invariant`` is a query (SQL) that must return true after every round in which only this workload has
     written, or None. ``server_memory_bytes`` limits what its server's processes may use, page cache included;
     None: no limit. ``disk_bytes`` is what its server takes on disk at most; None: not much more than its data
-    set. ``clients`` are its connections; None: the design's. ``session_settings`` are theirs. ``protocol`` is
-    one of ``PROTOCOLS``. ``load`` is what a cell of a grid is called without its size and level.
+    set. ``made_bytes`` is the size of the tables and indexes that it makes itself; None: it makes none.
+    ``clients`` are its connections; None: the design's. ``session_settings`` are theirs. ``protocol`` is one
+    of ``PROTOCOLS``. ``load`` is what a cell of a grid is called without its size and level.
     ``rate_tps`` is how many transactions arrive per second over all clients, however long earlier ones take
     (open loop; the driver alone can); None: each client begins the next one at once.
     """
@@ -191,6 +192,7 @@ class Workload:
     issued_as: str | None = None  # the driver's name of it, where workloads differ in their data alone
     server_memory_bytes: int | None = None
     disk_bytes: int | None = None
+    made_bytes: int | None = None
     clients: int | None = None
     protocol: str = PREPARED
     load: str | None = None

@@ -60,7 +60,12 @@ def proof_text(tuning: Tuning, proof: Experiment) -> str:
     """Return a sentence on the proof of an answer, or a table of a front's, and the notes of its search."""
     of_one = f"Measured afresh, against the default: {_found(proof)}."
     said = proven_front_lines(tuning, proof) if tuning.aims else [of_one]
-    return "".join(f"{line}\n" for line in (*said, *tuning.notes))
+    return "".join(f"{line}\n" for line in said) + notes_text(tuning)
+
+
+def notes_text(tuning: Tuning) -> str:
+    """Return the notes of a search."""
+    return "".join(f"{note}\n" for note in tuning.notes)
 
 
 def _found(proof: Experiment) -> str:

@@ -10,7 +10,8 @@ from tests.golden.synthetic_peers import experiment
 from tests.unit.app.planning.test_layers_of_a_plan import line
 
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.planning.peers import _as_recorded, memory_for_each, own_arms
+from pgdyno.app.planning.peer_machine import memory_for_each
+from pgdyno.app.planning.peers import _as_recorded, own_arms
 from pgdyno.experiments.peers import load
 from pgdyno.experiments.peers._contract import PeerFacts
 from pgdyno.experiments.peers.configured import configured_peers

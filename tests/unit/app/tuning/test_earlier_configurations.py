@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.results.bundle import export_bundle
-from pgdyno.app.tuning.earlier_configurations import (
-    EarlierConfiguration,
-    earlier_configurations,
-    first_points,
-)
+from pgdyno.app.tuning.earlier_configurations import EarlierConfiguration, earlier_configurations
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.experiments.experiment import Design, Slice
-from pgdyno.model.plans.plan import Layer
-from pgdyno.model.tuning.space import Dimension, Space
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.tunings import save_tuning
@@ -41,12 +35,16 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
 
 
-def settings(source: str | Path, version: str = "18.6") -> dict[str, str]:
+def found_at(source: str | Path, version: str = "18.6") -> tuple[EarlierConfiguration, ...]:
     installation = Installation(Path("/nowhere"), version, int(version[:2]), "embedded")
     conditions = Conditions(installation, {}, Design())
     request = TuneRequest(conditions, Variant("default"), 60.0, warm_start=(str(source),))
-    (found,) = earlier_configurations(request)
-    assert found.source == str(source)
+    return earlier_configurations(request)
+
+
+def settings(source: str | Path, version: str = "18.6") -> dict[str, str]:
+    (found,) = found_at(source, version)
+    assert (found.source, found.is_named) == (str(source), True)
     return dict(found.settings)
 
 
@@ -101,21 +99,45 @@ def test_a_damaged_bundle_and_an_unknown_id_are_errors(tmp_path: Path) -> None:
         settings("20200101-000000-tune")
 
 
-def space(*values: str) -> Space:
-    return Space((Dimension("shared_buffers", Layer.APPLICATION, values, "128MB"),))
+def test_a_search_is_of_the_host_of_its_proof_if_that_is_here(tmp_path: Path) -> None:
+    save_tuning(tmp_path, replace(tuning(), id="s", experiment=experiment().id))
+    (found,) = found_at(tmp_path / "s.tuning.json")
+    assert (found.circumstances.major, found.circumstances.cpus) == (18, None)
+    with closing(open_store()) as store:
+        store.save(experiment())
+    (found,) = found_at(tmp_path / "s.tuning.json")
+    assert (found.circumstances.major, found.circumstances.cpus) == (18, 6)
 
 
-def test_first_points_are_of_the_space_and_are_said() -> None:
-    earlier = [EarlierConfiguration("mine.zip", PLAN)]
-    (found,) = first_points(space("512MB", "1536MB", "6GB"), earlier, server_of())
-    assert found.point == {"shared_buffers": "1536MB"}
-    assert found.note == (
-        "tried after the plan, as it is in mine.zip or nearest to that: shared_buffers=1536MB"
-    )
+def test_all_stored_experiments_with_a_configuration_are_candidates() -> None:
+    with closing(open_store()) as store:
+        store.save(replace(experiment(), id="older"))
+        store.save(replace(experiment(), id="of-17", server={"version": "17.2"}))
+        store.save(replace(experiment(), id="only-default", variants=(Variant("default"),)))
+        store.save(replace(experiment(), id="x-accelerate-at-load"))
+    found = found_at("similar")
+    assert [one.source for one in found] == ["of-17", "older"]
+    assert not any(one.is_named for one in found)
+    assert [one.circumstances.major for one in found] == [17, 18]
+    assert dict(found[1].settings) == PLAN
 
 
-def test_a_source_that_shares_nothing_with_the_space_is_refused() -> None:
-    earlier = [EarlierConfiguration("mine.zip", {"jit": "off"})]
-    with pytest.raises(UsageError, match=r'nothing of "mine\.zip" can be tried here') as caught:
-        first_points(space("6GB"), earlier, server_of())
-    assert caught.value.detail == "it sets jit; this search varies shared_buffers"
+def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_path: Path) -> None:
+    bundles = tmp_path / "bundles"
+    bundles.mkdir()
+    export_bundle(experiment(), bundles / "a.zip", slices_of=no_slices)
+    (bundles / "b.zip").write_bytes(b"PK")
+    (bundles / "notes.txt").write_text("no bundle")
+    os.mkfifo(bundles / "c.zip")  # which is not waited for
+    first, second = found_at(bundles)
+    assert (first.source, first.problem) == (str(bundles / "a.zip"), "")
+    assert first.circumstances.memory_bytes == 10 << 30
+    assert (second.source, second.problem) == (str(bundles / "b.zip"), f'"{bundles}/b.zip" is not a bundle')
+
+
+def test_where_none_has_a_configuration_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match='no experiment in "') as caught:
+        found_at(tmp_path)
+    assert "pgdyno bundle import" in str(caught.value.hint)
+    with pytest.raises(UsageError, match="no experiment stored here has a configuration to begin with"):
+        found_at("similar")

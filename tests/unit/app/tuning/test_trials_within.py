@@ -6,21 +6,33 @@ import re
 from dataclasses import replace
 
 import pytest
+from tests.golden.synthetic_tuning import tuning
 
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.tuning.trials_within import trials_within
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.variants.variant import Variant
+from pgdyno.store.tunings import save_tuning
 
+pytestmark = pytest.mark.usefixtures("own_home")
 READ_ONLY, READ_WRITE = "sysbench-read-only", "sysbench-read-write"
 
 
 def request(budget_s: float, *workloads: str, block_s: float = 6.0) -> TuneRequest:
     conditions = Conditions(None, find_workloads(workloads, (), None), Design(block_s=block_s))
     return TuneRequest(conditions, Variant("default"), budget_s)
+
+
+def going_on(asked: TuneRequest, *aims: Aim) -> TuneRequest:
+    """Return the request to go on with a stored search for these aims."""
+    stored = replace(tuning(), id="stored", experiment=None, aims=aims)
+    save_tuning(workspace().experiments(), stored)
+    return replace(asked, resume=stored.id)
 
 
 def configurations(asked: TuneRequest) -> int:
@@ -51,8 +63,7 @@ def test_the_budget_that_is_advised_is_accepted_and_a_minute_less_is_not(
 def test_the_time_of_the_profile_is_no_time_for_configurations() -> None:
     """From seven minutes on the baseline is profiled, a minute for each workload; not of a resumed search."""
     once = request(1200, READ_ONLY)
-    again = replace(once, resume="20261125-201500-tune")
-    assert configurations(again) > configurations(once)
+    assert configurations(going_on(once)) > configurations(once)
 
 
 def test_a_budget_without_room_for_the_profile_is_refused() -> None:
@@ -63,7 +74,7 @@ def test_a_budget_without_room_for_the_profile_is_refused() -> None:
     asked = TuneRequest(conditions, Variant("default"), 420.0)
     with pytest.raises(UsageError, match="too small for a search"):
         trials_within(asked)
-    assert configurations(replace(asked, resume="20261125-201500-tune")) >= 3
+    assert configurations(going_on(asked)) >= 3
 
 
 def test_workloads_without_a_profile_leave_their_time_to_the_search() -> None:
@@ -72,4 +83,24 @@ def test_workloads_without_a_profile_leave_their_time_to_the_search() -> None:
         for name, one in find_workloads(("pgbench-select",), (), None).items()
     }
     asked = TuneRequest(Conditions(None, of_others, Design()), Variant("default"), 1200.0)
-    assert configurations(asked) == configurations(replace(asked, resume="20261125-201500-tune"))
+    assert configurations(asked) == configurations(going_on(asked))
+
+
+def test_a_search_that_is_gone_on_with_has_its_own_aims_and_not_those_of_a_new_one() -> None:
+    """A round has the default and the candidate, without an incumbent: a third less."""
+    once = request(1200, READ_WRITE)
+    for_two = going_on(once, Aim.THROUGHPUT, Aim.WAL)
+    assert trials_within(for_two).endswith("then a proof of the front")
+    asked_again = replace(for_two, aims=(Aim.WAL, Aim.THROUGHPUT))
+    assert trials_within(asked_again) == trials_within(for_two)
+    in_two = configurations(for_two)
+    for_one = going_on(once)
+    assert trials_within(for_one).endswith("then a shorter answer and its proof")
+    assert in_two > configurations(for_one)
+
+
+def test_a_finished_search_is_not_reckoned_with() -> None:
+    asked = going_on(request(1200, READ_ONLY))
+    save_tuning(workspace().experiments(), replace(tuning(), id="stored", experiment="20261125-210000-tune"))
+    with pytest.raises(UsageError, match='the search "stored" is finished'):
+        trials_within(asked)

@@ -10,6 +10,7 @@ from tests.golden.synthetic_layers import experiment as of_layers
 from tests.golden.synthetic_peers import SPEEDS, experiment
 
 from pgdyno.experiments.verdicts.peer_effects import own_arms_of, peer_effects, peers_of
+from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.report.documents import comparison_document
 from pgdyno.report.page.page import render_page
 from pgdyno.report.plain.peers_text import peers_text
@@ -35,6 +36,18 @@ def test_ratios_are_those_that_were_planted_and_the_fastest_peer_stands_first() 
 def test_added_configurations_stand_among_the_peers() -> None:
     assert peers_of(experiment()) == ["pgconfig", "pgtune", "mine"]
     assert own_arms_of(experiment()) == ["plan", "without-plan_cache_mode", "whole-stack"]
+
+
+def test_of_a_pass_like_tpch_its_runs_alone_have_a_table() -> None:
+    names = dict(zip(SPEEDS, ("tpch-q1", "tpch-power"), strict=True))
+    base = experiment()
+    like_tpch = replace(
+        base,
+        workloads=tuple(names.values()),
+        blocks=tuple(replace(block, workload=names[block.workload]) for block in base.blocks),
+        tpch=TpchFacts(10, 2),
+    )
+    assert [one.workload for one in peer_effects(like_tpch)] == ["tpch-power"]
 
 
 def test_other_experiments_have_no_such_table() -> None:

@@ -10,7 +10,7 @@ from tests.golden.synthetic import experiment
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Space
 from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialRound, TrialState, Tuning
-from pgdyno.report.plain.tuning_text import answer_text, proof_text, removal_line, trial_line
+from pgdyno.report.plain.tuning_text import answer_text, notes_text, proof_text, removal_line, trial_line
 
 GAIN = math.log(1.25)
 WON = Trial(3, {"jit": "off", "work_mem": "64MB"}, None, (TrialRound(GAIN, GAIN, 0.0),) * 2, TrialState.WON)
@@ -102,3 +102,8 @@ def test_the_proof_is_said_for_each_workload() -> None:
     said = proof_text(tuning(notes=("a note",)), replace(of_plan, verdicts=found))
     assert said.startswith("Measured afresh, against the default: faster on ")
     assert said.endswith("\na note\n")
+
+
+def test_notes_are_told_without_a_proof_as_well() -> None:
+    assert notes_text(tuning(notes=("a note", "another one"))) == "a note\nanother one\n"
+    assert notes_text(tuning()) == ""

@@ -1,0 +1,175 @@
+"""Points to try right after the plan: those named, and those of the nearest of many experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pgdyno.app.measuring.evidence import document_of
+from pgdyno.app.planning.subject import Subject
+from pgdyno.app.tuning.earlier_configurations import HINT, EarlierConfiguration
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.experiments.machines.nearness import Circumstances, Nearness, kind_of_load, nearness, on_host
+from pgdyno.model.errors import SettingError, UsageError
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.ports import Progress
+from pgdyno.model.servers.server import Server
+from pgdyno.model.tuning.space import Point, Space
+from pgdyno.search.warm_start import NumberOf, point_within
+
+_PLACES = ("the nearest", "the second nearest", "the third nearest")  # no more: each takes a trial
+_MOST_TOLD = 5  # reasons to leave some out
+_MOST_NAMED = 3  # experiments with the same reason
+
+
+@dataclass(frozen=True)
+class FirstPoint:
+    """A point to try right after the plan, and a note on it."""
+
+    point: Point
+    note: str
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Points to try right after the plan, with notes on them, and on experiments that were left out."""
+
+    points: tuple[Point, ...]
+    notes: tuple[str, ...]
+
+
+def warm_start(
+    space: Space,
+    earlier: Sequence[EarlierConfiguration],
+    server: Server,
+    here: Circumstances,
+    progress: Progress,
+) -> WarmStart:
+    """Return the points of a space that are most like these configurations: all named, the nearest of others.
+
+    Its notes are announced. Raises: UsageError if the space has nothing of one that was named.
+    """
+    found = _begun(space, earlier, _number_of(server), here)
+    for note in found.notes:
+        progress.step(note)
+    return found
+
+
+def circumstances_here(request: TuneRequest, subject: Subject, *, is_isolated: bool) -> Circumstances:
+    """Return the circumstances of a search."""
+    workloads = request.conditions.workloads.values()
+    return on_host(
+        document_of(subject.host),
+        is_isolated=is_isolated,
+        major=subject.server.major,
+        data_bytes=max(one.data_set.size_bytes for one in workloads),
+        loads={one.name: _kind(one) for one in workloads},
+    )
+
+
+def _begun(
+    space: Space, earlier: Sequence[EarlierConfiguration], number_of: NumberOf, here: Circumstances
+) -> WarmStart:
+    named = [_named(space, one, number_of, here) for one in earlier if one.is_named]
+    others = [one for one in earlier if not one.is_named]
+    if not others:
+        return WarmStart(tuple(one.point for one in named), tuple(one.note for one in named))
+    taken = [space.plan, *(one.point for one in named)]
+    chosen, left_out = _nearest(space, others, number_of, here, taken)
+    found = (*named, *chosen)
+    notes = (*(one.note for one in found), *_told(left_out))
+    return WarmStart(tuple(one.point for one in found), notes)
+
+
+def _kind(workload: Workload) -> str:
+    cell = workload.cell
+    operation = workload.step.operations if workload.step else cell.operation if cell else None
+    return kind_of_load(operation or "transactions", is_read_only=workload.is_read_only)
+
+
+def _number_of(server: Server) -> NumberOf:
+    def number_of(key: str, value: str) -> float | None:
+        try:
+            guc = server.settings.get(key)
+            return float(value if guc is None else guc.check(value))
+        except (SettingError, ValueError):
+            return None
+
+    return number_of
+
+
+def _named(space: Space, one: EarlierConfiguration, number_of: NumberOf, here: Circumstances) -> FirstPoint:
+    point = point_within(space, one.settings, number_of)
+    if not point:
+        raise UsageError(
+            f'nothing of "{one.source}" can be tried here',
+            detail=f"it sets {_names([*one.settings])}; this search varies "
+            f"{_names([each.key for each in space.dimensions])}",
+            hint=HINT,
+        )
+    return _first(one, point, f"named; {nearness(one.circumstances, here).words}")
+
+
+def _nearest(
+    space: Space,
+    others: Sequence[EarlierConfiguration],
+    number_of: NumberOf,
+    here: Circumstances,
+    taken: Sequence[Point],
+) -> tuple[list[FirstPoint], list[tuple[str, str]]]:
+    """Return the points of the nearest experiments, and the others with the reasons against them."""
+    chosen: list[FirstPoint] = []
+    left_out: list[tuple[str, str]] = []
+    for one, near in _ranked(others, here):
+        point = point_within(space, one.settings, number_of)
+        known = [*taken, *(each.point for each in chosen)]
+        if reason := one.problem or near.why_not or _why_not(point, known, len(chosen)):
+            left_out.append((one.source, reason))
+        else:
+            place = f"{_PLACES[len(chosen)]} of {len(others)}"
+            chosen.append(_first(one, point, f"{place}; {near.words}"))
+    return chosen, left_out
+
+
+def _ranked(
+    others: Sequence[EarlierConfiguration], here: Circumstances
+) -> list[tuple[EarlierConfiguration, Nearness]]:
+    found = [(one, nearness(one.circumstances, here)) for one in others]
+    return sorted(found, key=lambda pair: (bool(pair[0].problem or pair[1].why_not), pair[1].steps))
+
+
+def _why_not(point: Point, known: Sequence[Point], chosen: int) -> str:
+    if not point:
+        return "nothing of it can be tried here"
+    if point in known:
+        return "the same here as the plan, or as one that is tried"
+    return "three are nearer, or as near and newer" if chosen >= len(_PLACES) else ""
+
+
+def _first(one: EarlierConfiguration, point: Point, why: str) -> FirstPoint:
+    said = ", ".join(f"{display_name(key)}={value}" for key, value in point.items())
+    return FirstPoint(
+        point, f"tried after the plan, as it is in {one.source} or nearest to that: {said} ({why})"
+    )
+
+
+def _told(left_out: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield a note on each reason for which experiments were left out, the nearest first."""
+    by_reason: dict[str, list[str]] = {}
+    for source, reason in left_out:
+        by_reason.setdefault(reason, []).append(source)
+    for reason, sources in [*by_reason.items()][:_MOST_TOLD]:
+        yield f"left out of the warm start, {_first_of(sources)}: {reason}"
+    rest = [source for sources in [*by_reason.values()][_MOST_TOLD:] for source in sources]
+    if rest:
+        yield f"left out of the warm start as well, farther away: {_first_of(rest)}"
+
+
+def _first_of(sources: Sequence[str]) -> str:
+    more = f" and {len(sources) - _MOST_NAMED} more" if len(sources) > _MOST_NAMED else ""
+    return f"{', '.join(sources[:_MOST_NAMED])}{more}"
+
+
+def _names(keys: Sequence[str]) -> str:
+    return ", ".join(map(display_name, keys)) or "nothing"
