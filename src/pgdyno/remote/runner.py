@@ -24,13 +24,10 @@ from pgdyno.remote.answers import (
     parse_answer,
 )
 from pgdyno.remote.channel import Channel, opened_channel
+from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
-_PROGRAM = Path(__file__).with_name("_runner_program.py")
-_START = (
-    'import sys;v=sys.version_info;v<(3,7) and sys.exit("python3 is too old");'
-    'exec(compile(sys.stdin.buffer.read({}),"pgdyno-runner","exec"))'
-)
+RUNNER_MODULES = ("_network_program", "_runner_program")
 _MOST_CHATTER = 200
 """Lines that a login may say before the runner does: ``.bashrc`` and the like."""
 
@@ -116,8 +113,8 @@ def sent_runner(host: CellHost, ssh_config: Path | None, lifetime_s: float) -> I
 
     Raises: RemoteHostError if there is no ssh here.
     """
-    program, greeting = _PROGRAM.read_bytes(), f"pgdyno-runner-{secrets.token_hex(16)}"
-    start = ["python3", "-I", "-S", "-c", _START.format(len(program)), greeting, f"{lifetime_s:g}"]
+    program, greeting = program_text(RUNNER_MODULES), f"pgdyno-runner-{secrets.token_hex(16)}"
+    start = start_command(program, greeting, lifetime_s)
     with opened_channel(ssh_command(host, ssh_config, start), ssh_environment()) as channel:
         channel.send(program)
         yield Runner(channel, greeting)
