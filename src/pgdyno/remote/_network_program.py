@@ -74,7 +74,8 @@ def accept(question: dict[str, Any]) -> dict[str, Any]:
             with connection:
                 if is_ours(connection, token, ends):
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    return {"to_server_bytes_per_s": answered(connection, ends)}
+                    peer = connection.getpeername()[0]
+                    return {"to_server_bytes_per_s": answered(connection, ends), "peer": peer}
 
 
 def is_ours(connection: socket.socket, token: bytes, ends: float) -> bool:

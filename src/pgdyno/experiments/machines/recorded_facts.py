@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
 from pgdyno.model import numbers
-from pgdyno.model.experiments.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 
 Told: TypeAlias = "Callable[[Experiment], str | None]"
@@ -150,6 +150,8 @@ def client_share(experiment: Experiment, workload: str, variant: str) -> float |
 
 def client_place(experiment: Experiment) -> str:
     """Say which CPUs the client has."""
+    if CELL_OPTION in experiment.options:
+        return "on a load host"
     split = _split(experiment)
     is_apart = experiment.design.is_isolated if split is None else split.is_isolated
     return "on separate CPUs" if is_apart else "on the server's CPUs"
@@ -171,7 +173,8 @@ def _split(experiment: Experiment) -> CpuSplit | None:
     count = fact_at(experiment.host, "cpu.logical_count")
     if not isinstance(count, int) or not 0 < count <= _MOST_CPUS:
         return None
-    return split_cpus(range(count), is_wanted=experiment.design.is_isolated)
+    is_split = experiment.design.is_isolated and CELL_OPTION not in experiment.options
+    return split_cpus(range(count), is_wanted=is_split)
 
 
 def arms_in_turns(experiment: Experiment) -> str:
