@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno.generators.distant import Distance
 from pgdyno.generators.output import last_words, output_end
 from pgdyno.generators.process import Wrap
+from pgdyno.generators.transaction_log import keep_sent_part
 from pgdyno.model.errors import GeneratorFailedError
 
 Event = Mapping[str, Any]
@@ -24,6 +24,20 @@ _CONNECT_TIMEOUT_S = 600.0  # with what is done before clients connect, such as 
 _END_TIMEOUT_S = 30.0
 _ARRIVAL_TIMEOUT_S = 120.0  # of a driver that is sent: 2 MB, at 17 kB/s
 _MOST_CHATTER = 200  # lines that a login may say before what was sent does
+
+
+@dataclass(frozen=True)
+class Distance:
+    """The stretch between pgdyno and a driver on another host.
+
+    ``first`` is sent before the job; ``greeting`` is the line that says that it has arrived. ``log_prefixes``
+    are where the transactions of each arm are to be here: there, they are logged by the arm's number.
+    """
+
+    host: str
+    first: bytes = field(repr=False)
+    greeting: str
+    log_prefixes: Sequence[Path]
 
 
 @dataclass
@@ -129,7 +143,7 @@ class DriverProcess:
         )
 
     def _cover(self, distance: Distance, process: subprocess.Popen[str]) -> None:
-        """Send what comes first, and wait until it has arrived."""
+        """Send everything that comes before the job, and wait until it has arrived."""
         assert process.stdin is not None  # noqa: S101 — it was opened as a pipe
         watchdog = threading.Timer(_ARRIVAL_TIMEOUT_S, process.kill)
         watchdog.start()
@@ -148,7 +162,7 @@ class DriverProcess:
 
     def _keep_logs(self, distance: Distance) -> None:
         while (event := self.receive(_END_TIMEOUT_S))["event"] != "logs-ended":
-            distance.keep(self.expect("log", event))
+            keep_sent_part(distance.host, distance.log_prefixes, self.expect("log", event))
 
     def _line(self, timeout_s: float) -> str:
         """Return the next line of its output. Raises: GeneratorFailedError if none comes in time."""

@@ -30,11 +30,11 @@ KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
 
 def placed(directory: Path, header: dict[str, Any]) -> Path:
     """Write the program that follows on the input; return its path."""
-    program = zlib.decompress(sys.stdin.buffer.read(header["size"]))
-    if hashlib.sha256(program).hexdigest() != header["sha256"]:
+    packed = sys.stdin.buffer.read(header["size"])
+    if hashlib.sha256(packed).hexdigest() != header["sha256"]:
         sys.exit(f"{PROGRAM} did not arrive as it was sent: its checksum differs")
     path = directory / PROGRAM
-    path.write_bytes(program)
+    path.write_bytes(zlib.decompress(packed))
     path.chmod(0o700)
     return path
 
@@ -68,7 +68,7 @@ def run(program: Path, header: dict[str, Any]) -> None:
 
 
 def send_logs(directory: Path) -> None:
-    """Send what the generator has logged: ARM.THREAD are the names of its files."""
+    """Send the generator's logs: ARM.THREAD are the names of its files."""
     for path in sorted(directory.glob("*.*")):
         with path.open("rb") as file:
             for part in iter(functools.partial(file.read, PART_BYTES), b""):

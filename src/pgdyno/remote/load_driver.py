@@ -24,7 +24,7 @@ LOAD_MODULES = ("_load_program",)
 
 @dataclass(frozen=True)
 class DriverSending:
-    """How a driver is started on another host: a command here, and what that is given first.
+    """The start of a driver on another host: a command here, and the bytes that it is given first.
 
     It says ``greeting`` on a line of its own when everything has arrived; what follows is the driver's.
     """
@@ -67,11 +67,10 @@ def require_driver_runs(host: CellHost, ssh_config: Path | None, program: Path, 
 
 
 def _packed(program: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> bytes:
-    content = program.read_bytes()
-    packed = zlib.compress(content, 1)
+    packed = zlib.compress(program.read_bytes(), 1)
     header = {
         "size": len(packed),
-        "sha256": hashlib.sha256(content).hexdigest(),
+        "sha256": hashlib.sha256(packed).hexdigest(),
         "arguments": list(arguments),
         "environment": dict(environment),
     }

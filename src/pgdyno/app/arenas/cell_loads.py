@@ -10,9 +10,8 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.cells.reach import ReachedLoadHost
 from pgdyno.generators._contract import LoadRequest
-from pgdyno.generators.distant import Distance
 from pgdyno.generators.driver import ArmTarget
-from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.driver_process import Distance, DriverProcess
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.remote.load_driver import driver_sending
 from pgdyno.server.connection.network_entrance import NetworkEntrance

@@ -41,11 +41,11 @@ class ReachedLoadHost:
 
     @property
     def note(self) -> str:
-        """What a reader of the results has to know."""
+        """The note for readers of the results."""
         return (
             f"load from {self.host.name} over the network, round trip "
-            f"{numbers.short_duration(self.round_trip_s)}, from {len(self.cpus)} CPUs; its idle CPUs sleep "
-            "as they did"
+            f"{numbers.short_duration(self.round_trip_s)}; CPUs that issue it: {len(self.cpus)}, which sleep "
+            "when they are idle"
         )
 
 

@@ -1,4 +1,4 @@
-"""Load from a load host: what can be measured so, and the arena for it."""
+"""Load from a load host: the arena for it, and the workloads that it takes."""
 
 from __future__ import annotations
 

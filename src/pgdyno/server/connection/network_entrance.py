@@ -40,7 +40,7 @@ class NetworkEntrance:
             return port
 
     def set_password(self, connection: ControlConnection, user: str) -> None:
-        """Give a role the password; the server, and its log, see what it is checked with alone."""
+        """Give a role the password; the server, and its log, see the verifier alone."""
         verifier = connection.pgconn.encrypt_password(self.password.encode(), user.encode(), _SCRAM.encode())
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(f"ALTER ROLE {user} PASSWORD '{verifier.decode()}'".encode())
