@@ -41,9 +41,9 @@ class ReachedLoadHost:
 
     @property
     def note(self) -> str:
-        """The note for readers of the results."""
+        """The note for readers of the results. The name is in quotes, so that bundles hide it."""
         return (
-            f"load from {self.host.name} over the network, round trip "
+            f'load from "{self.host.name}" over the network, round trip '
             f"{numbers.short_duration(self.round_trip_s)}; CPUs that issue it: {len(self.cpus)}, which sleep "
             "when they are idle"
         )
