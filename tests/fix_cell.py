@@ -156,7 +156,8 @@ class NamespaceCell:
 
     def pgdyno(self, *arguments: str) -> subprocess.Popen[str]:
         """Start pgdyno where it can reach the hosts."""
-        command = ["ip", "netns", "exec", self.hub, sys.executable, "-m", "pgdyno", *arguments]
+        # Not by ip netns exec, which mounts another /sys, without control groups.
+        command = ["nsenter", f"--net=/run/netns/{self.hub}", sys.executable, "-m", "pgdyno", *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def own_pids(self) -> tuple[int, ...]:

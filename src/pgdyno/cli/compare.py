@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
+from pgdyno.model.errors import UsageError
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.measuring.conditions import Conditions
 
 
 @click.command(
     name="compare",
     epilog="\b\nExamples:\n"
     "  pgdyno compare default big:shared_buffers=2GB --workload pgbench-select --embedded\n"
-    "  pgdyno compare default default --workload pgbench-select --blocks 6 --embedded --json",
+    "  pgdyno compare default default --workload pgbench-select --blocks 6 --embedded --json\n"
+    "  pgdyno compare default big:shared_buffers=2GB --workload pgbench-select --embedded --cell hosts.toml",
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
 @workload_option
+@click.option(
+    "--cell",
+    "cell_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Let the load host of a cell issue the load; its server's host is this machine "
+    "(docs/guides/two-machines.md).",
+)
 @measuring_options
 @json_option
-def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None:
+def command(variants: tuple[str, ...], *, cell_file: Path | None, is_json: bool, **options: Any) -> None:
     """Compare variants of a server; the first is the baseline.
 
     A VARIANT is written [SERVER@]NAME[:setting=value,…]. A setting is PostgreSQL's (jit), a sysctl
@@ -36,6 +51,18 @@ def command(variants: tuple[str, ...], *, is_json: bool, **options: Any) -> None
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)
-    deliver(
-        lambda progress: compare(parsed, asked.conditions(), progress), is_json=is_json, is_gate=asked.gate
-    )
+    conditions = asked.conditions() if cell_file is None else _on_cell(asked, cell_file)
+    deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=asked.gate)
+
+
+def _on_cell(asked: Measuring, file: Path) -> Conditions:
+    """Return conditions with a load host. Raises: UsageError for options that do not go with one."""
+    from pgdyno.store.hosts_file import read_hosts_file
+
+    given = {"--isolate or --no-isolate": asked.isolate, "--resume": asked.resume}
+    if refused := [name for name, value in given.items() if value is not None]:
+        raise UsageError(
+            f"--cell does not go with {' and '.join(refused)}",
+            hint="load from another host takes no CPUs here, and is measured from the beginning",
+        )
+    return replace(asked.conditions(), cell=read_hosts_file(file), is_resumable=False)

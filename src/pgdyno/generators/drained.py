@@ -28,7 +28,9 @@ class DrainedTurns:
     """A driver for all arms. It is started by the first warm-up.
 
     ``order`` has the arms as the job names them: the driver connects them, and looks at them, in that order.
-    ``when_ended`` is called when the load of all has ended.
+    ``when_ended`` is called when the load of all has ended. A driver on another host cannot read the CPU
+    time of servers here: it is read here when a turn is told to have ended, half a round trip later. The next
+    turn has begun by then, so that each arm's first moments count as the other's; over turns that cancels.
     """
 
     driver: DriverProcess
@@ -42,14 +44,14 @@ class DrainedTurns:
         """Give the arm one long turn; the first one starts the driver and connects all arms."""
         if not self.driver.is_started:
             self.driver.start(self.job)
-        for _ in self._take([arm], slice_s=duration_s, head_s=0.0, pids=()):
+        for _ in self._take([arm], slice_s=duration_s, head_s=0.0, servers=None):
             pass
 
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
         """Have the driver give turns; it reads the servers' CPU time itself, at the edges of each."""
-        return self._take(order, slice_s=slice_s, head_s=head_s, pids=servers.pids)
+        return self._take(order, slice_s=slice_s, head_s=head_s, servers=servers)
 
     def client_cpu_us(self, arm: int) -> float | None:
         """Return the CPU time of the driver during the arm's turns."""
@@ -76,8 +78,11 @@ class DrainedTurns:
         self.driver.close()
 
     def _take(
-        self, order: Sequence[int], *, slice_s: float, head_s: float, pids: Sequence[Sequence[int]]
+        self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers | None
     ) -> Iterator[Slice]:
+        clocks = servers if self.driver.distance else None
+        pids = servers.pids if servers and not self.driver.distance else ()
+        read_ns = clocks.read_cpu_ns() if clocks else ()
         self.driver.send(
             {
                 "do": "turns",
@@ -93,4 +98,10 @@ class DrainedTurns:
             cpu_us = event["client_cpu_ns"] / 1000
             self._client_cpu_us[arm] = self._client_cpu_us.get(arm, 0.0) + cpu_us
             start_ns, end_ns, drained_ns = (event[name] for name in _TIMES)
-            yield Slice(arm, start_ns, end_ns, tuple(event["server_cpu_ns"]), drained_ns)
+            server_cpu_ns = tuple(event["server_cpu_ns"])
+            if clocks:
+                earlier_ns, read_ns = read_ns, clocks.read_cpu_ns()
+                server_cpu_ns = tuple(
+                    after - before for before, after in zip(earlier_ns, read_ns, strict=True)
+                )
+            yield Slice(arm, start_ns, end_ns, server_cpu_ns, drained_ns)

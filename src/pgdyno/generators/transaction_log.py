@@ -1,20 +1,27 @@
-"""Read a generator's per-transaction log while it runs.
+"""Read a generator's per-transaction log while it runs; put together one that comes from another host.
 
 ``experiments/blocks/transactions.py`` parses it.
 """
 
 from __future__ import annotations
 
+import base64
 import errno
 import glob
 import os
+import re
 import stat
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pgdyno.model.errors import GeneratorFailedError
 
 _MOST_BYTES = 2 << 30  # arbitrary: some 60 million transactions since the last call
+_SENT_FILE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})", re.ASCII)  # ARM.THREAD
+_MOST_PART_BYTES = 1 << 20  # the program on a load host sends an eighth of that
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
@@ -68,3 +75,31 @@ def _open_plain(path: str, flags: int) -> int:
         os.close(file)
         raise refused
     return file
+
+
+def keep_sent_part(host: str, prefixes: Sequence[Path], event: Mapping[str, Any]) -> None:
+    """Append a part of a log that a host has sent; ``prefixes`` are those of the arms here.
+
+    Raises: GeneratorFailedError for any other event.
+    """
+    try:
+        arm, thread = map(int, _matched(event["file"]))
+        prefix = prefixes[arm]
+        packed = base64.b64decode(event["part"], validate=True)
+        part = zlib.decompressobj().decompress(packed, _MOST_PART_BYTES)
+    except (KeyError, IndexError, TypeError, ValueError, zlib.error) as error:
+        raise GeneratorFailedError(f"{host} sends a log that is none of pgdyno-driver's") from error
+    with open(prefix.with_name(f"{prefix.name}.{thread}"), "ab", opener=_open_own) as file:
+        file.write(part)
+
+
+def _matched(name: str) -> Sequence[str]:
+    found = _SENT_FILE.fullmatch(name)
+    if found is None:
+        raise ValueError(name)
+    return found.groups()
+
+
+def _open_own(path: str, flags: int) -> int:
+    """Open a log to append to; the generators' user, whose directory it is, could have put a link there."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

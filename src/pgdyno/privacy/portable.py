@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pgdyno.model.experiments.awake import AwakeMeans
-from pgdyno.model.experiments.experiment import DesignKind, ResetPolicy, Stopping
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, ResetPolicy, Stopping
 from pgdyno.model.experiments.step_record import StallCause
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import Effect, Layer, Risk
@@ -51,6 +51,7 @@ def portable(document: Mapping[str, Any]) -> dict[str, Any]:
     )
     _hide_installations(rest)
     _hide_statements(rest)
+    _hide_cell(rest)
     rest |= {"host": portable_host(host), "server": portable_server(server)}
     return rest
 
@@ -80,6 +81,12 @@ def _hide_statements(document: dict[str, Any]) -> None:
     for likeness in document.get("likenesses", {}).values():
         for number, statement in enumerate(likeness["statements"], 1):
             statement["name"] = f"statement-{number}"
+
+
+def _hide_cell(document: dict[str, Any]) -> None:
+    """Give the file with a cell's hosts its usual name: it may be called after their owner."""
+    if CELL_OPTION in document.get("options", {}):
+        document["options"] = {**document["options"], CELL_OPTION: "hosts.toml"}
 
 
 def _statements(document: Mapping[str, Any]) -> Iterator[str]:

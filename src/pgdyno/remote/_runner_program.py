@@ -1,9 +1,9 @@
 """Standalone program that answers questions about the host that it runs on.
 
-It is sent through ssh, without pgdyno: nothing is installed, and Python 3.7 with its standard library is
-enough. Each line of its input is a question as JSON, each line of its output the answer. It ends with its
-input; and when its time is over, because nobody may be there any more to end it. Its files are in a directory
-of its own, and removed whatever happens.
+It is sent through ssh with _network_program.py alone (sent_program.py): nothing is installed, and Python 3.7
+with its standard library is enough. Each line of its input is a question as JSON, each line of its output the
+answer. It ends with its input; and when its time is over, because nobody may be there any more to end it. Its
+files are in a directory of its own, and removed whatever happens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import platform
 import pwd
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -25,20 +24,15 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pgdyno.remote._network_program import accept, listen, own_address, probe
+
 PROGRAM_LIMIT_S = 5.0  # for a program that says its version
 WAKE_UP_LIMIT_S = 15.0
-SOCKET_LIMIT_S, TOKEN_LIMIT_S = 5.0, 2.0
-PROBE_LIMIT_S = 10.0  # of all steps, whatever a stranger does meanwhile
 MOST_PROGRAMS = 16  # directories with a PostgreSQL
 USUAL_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
 TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
-BLOCK = 65536
-ROUND_TRIPS, ROUND_TRIPS_S = 200, 0.5
-POURING_S = 0.5
 STA_UNSYNC = 0x40  # linux/timex.h
 TIMEX = struct.Struct("@I l l l l i")  # the first members of struct timex, as far as its status
-
-listeners: list[socket.socket] = []
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
@@ -217,140 +211,6 @@ def wake_up(question: dict[str, Any]) -> dict[str, Any]:
     return {"waker": cpus[0], "woken": cpus[-1], **json.loads(done.stdout.decode())}
 
 
-def listen(question: dict[str, Any]) -> dict[str, Any]:
-    """Listen on an address of ours, or where ssh has reached us; return the port.
-
-    /etc/hosts often gives our name a loopback address, and an address may be translated on the way.
-    """
-    own = own_address()
-    try:
-        listener = listening(question["address"], question["port"])
-        if own and is_loopback(listener):
-            listener.close()
-            listener = listening(own, question["port"])
-    except OSError:
-        if not own:
-            raise
-        listener = listening(own, question["port"])
-    listeners.append(listener)
-    return {"port": listener.getsockname()[1]}
-
-
-def own_address() -> str:
-    """Return the address where ssh has reached us; nothing if sshd does not tell."""
-    connection = os.environ.get("SSH_CONNECTION", "").split()
-    return connection[2] if len(connection) == 4 else ""
-
-
-def listening(address: str, port: int) -> socket.socket:
-    """Return a socket that listens."""
-    family, kind, protocol, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
-        listener.listen(4)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def is_loopback(listener: socket.socket) -> bool:
-    """Return whether no other host reaches it."""
-    address: str = listener.getsockname()[0]
-    return address == "::1" or address.startswith("127.")
-
-
-def accept(question: dict[str, Any]) -> dict[str, Any]:
-    """Be the other end of a probe, for the one who has the token; then stop listening."""
-    token, ends = question["token"].encode(), time.monotonic() + PROBE_LIMIT_S
-    with listeners.pop() as listener:
-        while True:
-            listener.settimeout(left(ends))
-            connection = listener.accept()[0]
-            with connection:
-                if is_ours(connection, token, ends):
-                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    return {"to_server_bytes_per_s": answered(connection, ends)}
-
-
-def is_ours(connection: socket.socket, token: bytes, ends: float) -> bool:
-    """Return whether the other end says the token, soon: others wait behind it."""
-    try:
-        return received(connection, len(token), min(ends, time.monotonic() + TOKEN_LIMIT_S)) == token
-    except OSError:
-        return False
-
-
-def answered(connection: socket.socket, ends: float) -> float:
-    """Send every byte back, pour, and drink; return the rate of receiving."""
-    while received(connection, 1, ends) == b"+":
-        connection.sendall(b"+")
-    pour(connection, ends)
-    return drink(connection, ends)
-
-
-def probe(question: dict[str, Any]) -> dict[str, Any]:
-    """Measure a connection to the server's host."""
-    limit = time.monotonic() + PROBE_LIMIT_S
-    with socket.create_connection((question["address"], question["port"]), SOCKET_LIMIT_S) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(question["token"].encode())
-        times_ns: list[int] = []
-        ends = time.monotonic() + ROUND_TRIPS_S
-        while not times_ns or (len(times_ns) < ROUND_TRIPS and time.monotonic() < ends):
-            began = time.monotonic_ns()
-            connection.sendall(b"+")
-            received(connection, 1, limit)
-            times_ns.append(time.monotonic_ns() - began)
-        connection.sendall(b".")
-        rate = drink(connection, limit)
-        pour(connection, limit)
-    return {"round_trip_s": sorted(times_ns)[len(times_ns) // 2] / 1e9, "from_server_bytes_per_s": rate}
-
-
-def pour(connection: socket.socket, limit: float) -> None:
-    """Send for a moment as fast as it goes. The first byte of a block says whether another follows."""
-    more, last = b"+" * BLOCK, b"." * BLOCK
-    ends = time.monotonic() + POURING_S
-    while time.monotonic() < ends:
-        connection.settimeout(left(limit))
-        connection.sendall(more)
-    connection.settimeout(left(limit))
-    connection.sendall(last)
-
-
-def drink(connection: socket.socket, ends: float) -> float:
-    """Receive until the last block; return bytes per second, from the end of the first block on."""
-    block, count, began = received(connection, BLOCK, ends), 0, time.monotonic()
-    while block[:1] == b"+":
-        block = received(connection, BLOCK, ends)
-        count += BLOCK
-    return count / max(time.monotonic() - began, 1e-6)
-
-
-def received(connection: socket.socket, count: int, ends: float) -> bytes:
-    """Return exactly that many bytes."""
-    parts = []
-    while count:
-        connection.settimeout(left(ends))
-        part = connection.recv(count)
-        if not part:
-            raise OSError("the other end has closed the connection")
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
-
-
-def left(ends: float) -> float:
-    """Return how long a step of a probe may take, in s."""
-    left_s = ends - time.monotonic()
-    if left_s <= 0:
-        raise OSError(f"it takes more than {PROBE_LIMIT_S:g}\u00a0s")
-    return min(left_s, SOCKET_LIMIT_S)
-
-
 ANSWERS = {
     "clock": clock,
     "facts": facts,
@@ -367,11 +227,10 @@ def end(*_: object) -> NoReturn:
     sys.exit("the runner's time is over")
 
 
-def main(greeting: str, limit_s: str) -> None:
-    """Greet, and answer until the input ends."""
+def main(greeting: str) -> None:
+    """Greet, and answer until the input ends. The alarm was set as the program began to arrive."""
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    signal.setitimer(signal.ITIMER_REAL, float(limit_s))
     say(greeting)
     for line in iter(sys.stdin.buffer.readline, b""):
         say(json.dumps(answer(json.loads(line))))
@@ -381,7 +240,3 @@ def say(text: str) -> None:
     """Write one line."""
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])

@@ -87,9 +87,10 @@ class ListenAnswer(_Strict):
 
 
 class AcceptAnswer(_Strict):
-    """The rate at which the server's host received."""
+    """The rate at which the server's host received, and from which address the connection came."""
 
     to_server_bytes_per_s: _Rate
+    peer: _Text
 
 
 class ProbeAnswer(_Strict):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pgdyno.model.cells.cell import CellHost, HostRole
@@ -24,13 +26,10 @@ from pgdyno.remote.answers import (
     parse_answer,
 )
 from pgdyno.remote.channel import Channel, opened_channel
+from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
-_PROGRAM = Path(__file__).with_name("_runner_program.py")
-_START = (
-    'import sys;v=sys.version_info;v<(3,7) and sys.exit("python3 is too old");'
-    'exec(compile(sys.stdin.buffer.read({}),"pgdyno-runner","exec"))'
-)
+RUNNER_MODULES = ("_network_program", "_runner_program")
 _MOST_CHATTER = 200
 """Lines that a login may say before the runner does: ``.bashrc`` and the like."""
 
@@ -116,8 +115,21 @@ def sent_runner(host: CellHost, ssh_config: Path | None, lifetime_s: float) -> I
 
     Raises: RemoteHostError if there is no ssh here.
     """
-    program, greeting = _PROGRAM.read_bytes(), f"pgdyno-runner-{secrets.token_hex(16)}"
-    start = ["python3", "-I", "-S", "-c", _START.format(len(program)), greeting, f"{lifetime_s:g}"]
-    with opened_channel(ssh_command(host, ssh_config, start), ssh_environment()) as channel:
+    with _started(partial(ssh_command, host, ssh_config), lifetime_s) as runner:
+        yield runner
+
+
+@contextmanager
+def runner_here(lifetime_s: float) -> Iterator[Runner]:
+    """Start a runner on this machine, as the other end of a load host's connection."""
+    with _started(lambda start: [sys.executable, *start[1:]], lifetime_s) as runner:
+        yield runner
+
+
+@contextmanager
+def _started(reaching: Callable[[list[str]], list[str]], lifetime_s: float) -> Iterator[Runner]:
+    program, greeting = program_text(RUNNER_MODULES), f"pgdyno-runner-{secrets.token_hex(16)}"
+    argv = reaching(start_command(program, greeting, lifetime_s))
+    with opened_channel(argv, ssh_environment()) as channel:
         channel.send(program)
         yield Runner(channel, greeting)

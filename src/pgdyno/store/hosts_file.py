@@ -124,6 +124,7 @@ def read_hosts_file(path: Path) -> CellHosts:
         loads=tuple(loads),
         ssh_config=None if parsed.ssh_config is None else _file(path.parent, parsed.ssh_config),
         probe_port=parsed.probe_port,
+        file_name=path.name,
     )
 
 

@@ -1,10 +1,11 @@
-"""The runner as it runs on a host: started here by its file, or by its functions."""
+"""The runner as it runs on a host: sent to a python3 here, or by its functions."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import signal
 import socket
 import struct
 import subprocess
@@ -19,24 +20,30 @@ import pytest
 from tests.fix_servers import wait_until
 
 from pgdyno.host.probing.wakeup import PROGRAM
-from pgdyno.remote import _runner_program
+from pgdyno.remote import _network_program, _runner_program
+from pgdyno.remote.runner import RUNNER_MODULES
+from pgdyno.remote.sent_program import program_text, start_command
 
-RUNNER = Path(_runner_program.__file__)
+RUNNER = program_text(RUNNER_MODULES)
+
+
+def started(lifetime_s: float) -> list[str]:
+    """Return the command that a host is given, for the python3 of these tests."""
+    return [sys.executable, *start_command(RUNNER, "hello", lifetime_s)[1:]]
 
 
 def answers(*questions: Mapping[str, object], **environment: str) -> list[dict[str, Any]]:
     """Return what a runner answers, after its greeting."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(RUNNER), "hello", "60"],
-        input="".join(f"{json.dumps(one)}\n" for one in questions),
+        started(60),
+        input=RUNNER + b"".join(json.dumps(one).encode() + b"\n" for one in questions),
         capture_output=True,
-        text=True,
         timeout=60,
         check=True,
         env={**os.environ, **environment},
     )
     greeting, *lines = done.stdout.splitlines()
-    assert greeting == "hello"
+    assert greeting == b"hello"
     return [json.loads(line) for line in lines]
 
 
@@ -117,15 +124,15 @@ def test_a_question_that_fails_is_answered_and_the_next_one_too() -> None:
 
 
 def test_two_runners_measure_the_way_between_them() -> None:
-    port = _runner_program.listen({"address": "127.0.0.1", "port": 0})["port"]
+    port = _network_program.listen({"address": "127.0.0.1", "port": 0})["port"]
     accepted: list[dict[str, Any]] = []
-    other = threading.Thread(target=lambda: accepted.append(_runner_program.accept({"token": "right"})))
+    other = threading.Thread(target=lambda: accepted.append(_network_program.accept({"token": "right"})))
     other.start()
     with socket.create_connection(("127.0.0.1", port)) as stranger:  # who goes at once, with a reset
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with pytest.raises(OSError, match=r"closed|reset|[Bb]roken"):  # another one's token
-        _runner_program.probe({"address": "127.0.0.1", "port": port, "token": "wrong"})
-    probed = _runner_program.probe({"address": "127.0.0.1", "port": port, "token": "right"})
+        _network_program.probe({"address": "127.0.0.1", "port": port, "token": "wrong"})
+    probed = _network_program.probe({"address": "127.0.0.1", "port": port, "token": "right"})
     other.join()
     assert probed["round_trip_s"] > 0
     assert probed["from_server_bytes_per_s"] > 0
@@ -135,51 +142,56 @@ def test_two_runners_measure_the_way_between_them() -> None:
 @pytest.mark.parametrize("asked", ["127.0.1.1", "198.51.100.7", "no-such-name.invalid"])
 def test_it_listens_where_ssh_has_reached_it(monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
     monkeypatch.setenv("SSH_CONNECTION", "10.0.0.9 50000 127.0.0.3 22")
-    port = _runner_program.listen({"address": asked, "port": 0})["port"]
-    with _runner_program.listeners.pop() as listener:
+    port = _network_program.listen({"address": asked, "port": 0})["port"]
+    with _network_program.listeners.pop() as listener:
         assert listener.getsockname() == ("127.0.0.3", port)
 
 
 def test_a_connection_that_trickles_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_runner_program, "PROBE_LIMIT_S", 0.3)
-    port = _runner_program.listen({"address": "127.0.0.1", "port": 0})["port"]
+    monkeypatch.setattr(_network_program, "PROBE_LIMIT_S", 0.3)
+    port = _network_program.listen({"address": "127.0.0.1", "port": 0})["port"]
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(b"right.")
         with pytest.raises(OSError, match=r"timed out|it takes more than 0\.3"):
-            _runner_program.accept({"token": "right"})
+            _network_program.accept({"token": "right"})
 
 
 def test_it_ends_by_itself_and_takes_its_files_along(tmp_path: Path) -> None:
     stuck = f"import pathlib, time; pathlib.Path({str(tmp_path / 'begun')!r}).touch(); time.sleep(600)"
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", str(RUNNER), "hello", "2"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        started(2), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
         assert process.stderr is not None
         question = {"do": "wake_up", "program": stuck, "cpus": []}
-        process.stdin.write(f"{json.dumps(question)}\n")
+        process.stdin.write(RUNNER + json.dumps(question).encode() + b"\n")
         process.stdin.flush()
         if len(os.sched_getaffinity(0)) > 1:
             wait_until((tmp_path / "begun").exists)
         assert process.wait(30) == 1
-        assert "the runner's time is over" in process.stderr.read()
+        assert b"the runner's time is over" in process.stderr.read()
+
+
+@pytest.mark.parametrize("arrived", [b"", RUNNER[:-1]])
+def test_it_ends_by_itself_where_it_has_not_arrived_whole(arrived: bytes) -> None:
+    with subprocess.Popen(started(0.5), stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(arrived)
+        process.stdin.flush()  # and the connection stays
+        assert process.wait(30) == -signal.SIGALRM
 
 
 @pytest.mark.root
 def test_a_user_without_rights_is_told_why() -> None:
     command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    question = {"do": "facts", "is_server": False, "postgresql": None}
     done = subprocess.run(
-        [*command, "/usr/bin/python3", "-I", "-S", "-", "hello", "60"],
-        input=RUNNER.read_text().partition("if __name__")[0] + "print(why_no_sudo(), user_name())",
+        [*command, "/usr/bin/python3", *started(60)[1:]],
+        input=RUNNER + json.dumps(question).encode() + b"\n",
         capture_output=True,
-        text=True,
         check=True,
         timeout=60,
     )
-    said, name = done.stdout.strip().rsplit(" ", 1)
-    assert said
-    assert name == "nobody"
+    found = json.loads(done.stdout.splitlines()[1])
+    assert found["sudo"]
+    assert found["user"] == "nobody"

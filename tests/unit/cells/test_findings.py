@@ -44,7 +44,7 @@ SERVER = CheckedHost(CellHost("db1", HostRole.SERVER, "db1"), ANSWER)
 LOAD = CheckedHost(
     CellHost("client1", HostRole.LOAD, "client1"),
     replace(ANSWER, facts=replace(FACTS, boot_id="b", postgresql=())),
-    NetworkProbe(0.0001, 1e9, 1e9),
+    NetworkProbe(0.0001, 1e9, 1e9, "10.0.0.2"),
 )
 
 

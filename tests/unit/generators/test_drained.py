@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pgdyno.app.arenas.arm import ServerClocks
 from pgdyno.generators.drained import DrainedTurns
-from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.driver_process import Distance, DriverProcess
 from pgdyno.model.experiments.experiment import Slice
 
 TURN = {
@@ -25,6 +25,7 @@ class Telling:
     """A driver that has had one turn."""
 
     is_started = True
+    distance: Distance | None = None
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = [TURN, {"event": "turns-ended"}]
@@ -57,3 +58,24 @@ def test_arms_keep_their_numbers_whatever_order_they_are_connected_in() -> None:
     assert taken.arm == 0
     assert turns.client_cpu_us(0) == 2.0
     assert turns.client_cpu_us(1) is None
+
+
+class Reading:
+    """Servers whose CPU time is read here."""
+
+    pids = ((11, 12), (21,))
+
+    def __init__(self) -> None:
+        self.readings = [(1000, 5000), (1007, 5300)]
+
+    def read_cpu_ns(self) -> tuple[int, ...]:
+        return self.readings.pop(0)
+
+
+def test_servers_are_read_here_where_the_driver_is_on_another_host() -> None:
+    driver = Telling()
+    driver.distance = Distance("client1", b"", "hello", [])
+    turns = DrainedTurns(cast("DriverProcess", driver), "", [Path("a"), Path("b")], [0, 1])
+    (taken,) = turns.take([1], slice_s=0.05, head_s=0.0, servers=Reading())
+    assert driver.asked[0]["pids"] == []  # of this host: others have the same numbers there
+    assert taken == Slice(1, 100, 150, (7, 300), drained_ns=162)

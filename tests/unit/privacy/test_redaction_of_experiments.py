@@ -13,6 +13,8 @@ from tests.fix_settings import MAJORS, settings_of
 from tests.golden.synthetic import HOST, SERVER, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
+from pgdyno.app.cells.reach import ReachedLoadHost
+from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
 from pgdyno.model.experiments.step_record import Stall, StallCause
@@ -52,6 +54,15 @@ def portable(base: Experiment) -> Experiment:
 
 def without_secrets(base: Experiment) -> Experiment:
     return load_experiment(redaction.without_secrets(dump_experiment(base)))
+
+
+def test_the_load_host_of_a_cell_has_no_name_elsewhere() -> None:
+    host = CellHost("acme-client", HostRole.LOAD, "acme-client")
+    note = ReachedLoadHost(host, None, "10.20.30.40", "10.20.30.41", (0, 1), 0.0001).note
+    there = portable(replace(experiment(), notes=(note,), options={"cell": "acme-lab.toml"}))
+    assert there.options == {"cell": "hosts.toml"}
+    assert "acme" not in json.dumps(dump_experiment(there))
+    assert "over the network, round trip 100\N{NO-BREAK SPACE}µs" in there.notes[0]
 
 
 def planted() -> Experiment:

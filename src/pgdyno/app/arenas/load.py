@@ -123,17 +123,18 @@ class Loads:
         order: Sequence[int],
     ) -> Turns:
         prefixes = [self.log_prefix(label) for label in labels]
-        targets = [
-            ArmTarget(
-                arms[index].variant.name,
-                _target(arms[index], workload),
-                prefixes[index],
-            )
-            for index in order
-        ]
+        targets = [self._arm_target(arms[index], workload, prefixes[index], index) for index in order]
         job = driver.job(targets, workload.driver_name, _options(arms[order[0]], workload), request)
-        process = self._driver(arms, labels[0])
+        process = self._turns_driver(arms, labels[0], prefixes, request)
         return DrainedTurns(process, job, prefixes, order, _invariants(arms, workload))
+
+    def _arm_target(self, arm: Arm, workload: Workload, prefix: Path, _number: int) -> ArmTarget:
+        return ArmTarget(arm.variant.name, _target(arm, workload), prefix)
+
+    def _turns_driver(
+        self, arms: Sequence[Arm], label: str, _prefixes: Sequence[Path], _request: LoadRequest
+    ) -> DriverProcess:
+        return self._driver(arms, label)
 
     def run_alone(
         self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
@@ -199,7 +200,7 @@ class Loads:
     def _request(self, workload: Workload, design: Design, duration_s: float) -> LoadRequest:
         return LoadRequest(
             clients=workload.clients or design.clients,
-            threads=len(self.split.client),
+            threads=self.split.client_count,
             seed=design.seed,
             duration_s=int(duration_s) + 1,
             log_prefix=Path(),

@@ -25,6 +25,7 @@ from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.servers.guc import normalise
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.connection.network_entrance import NetworkEntrance
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import Instance, initialise
 from pgdyno.server.process.memory_limit import (
@@ -55,7 +56,8 @@ class ScratchArena:
     their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
     says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
     the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
-    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program.
+    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program, and a load host
+    comes in by the ``entrance``.
     """
 
     workspace: Workspace
@@ -72,6 +74,7 @@ class ScratchArena:
     begin_turn: BeginTurn | None = None
     spin: Spin = nullcontext
     under: tuple[str, ...] = ()
+    entrance: NetworkEntrance | None = None
 
     @property
     def installation_name(self) -> str:
@@ -231,13 +234,14 @@ class ScratchArena:
             self.workspace.account,
             self._seat_directory(variant, seat, data_set),
             self.sockets,
-            _FIRST_PORT + seat,
+            self.entrance.free_port() if self.entrance else _FIRST_PORT + seat,
             variant.gucs,
             cpus=self.loads.split.server,
             environment=variant.environment,
             scheduling_policy=variant.scheduling_policy,
             has_network=data_set.dump is None,
             under=self.under,
+            entrance=self.entrance,
         )
 
     def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:

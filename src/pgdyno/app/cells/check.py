@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import platform
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 
+from pgdyno.app.cells.probing import PROBE_S, probed
 from pgdyno.cells.clock import ClockExchange, clock_offset
 from pgdyno.cells.findings import judged
 from pgdyno.cells.ssh_words import explained
@@ -37,9 +37,6 @@ from pgdyno.remote.ssh import by_hand
 
 _EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
 _TRIAL_BYTES = 16 << 20  # arbitrary: three times the driver
-_LISTEN_LIMIT_S = 10.0
-_PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's: 1.5 s when nothing is wrong
-_LATER_S = 5.0  # how much longer the server's runner may take: it has its own end, after 10 s
 _GRACE_S = 10.0
 
 
@@ -48,7 +45,7 @@ def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck
 
     Nothing stays on a host: the runner ends with the connection, or by itself after its lifetime.
     """
-    lifetime_s = limit_s + (_LISTEN_LIMIT_S + _PROBE_LIMIT_S + _LATER_S) * len(cell.loads) + _GRACE_S
+    lifetime_s = limit_s + PROBE_S * len(cell.loads) + _GRACE_S
     progress.step(f"asking {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
     with ExitStack() as stack:
         runners = [stack.enter_context(sent_runner(host, cell.ssh_config, lifetime_s)) for host in cell.all]
@@ -154,26 +151,7 @@ class _Network:
         address = self._address(server)
         if isinstance(address, Unknown):
             return address
-        self._runner.limit(_LISTEN_LIMIT_S)
-        listening = self._runner.listen(address, self._cell.probe_port)
-        if isinstance(listening, Failed):
-            return Unknown(f"{self.server.host.name} cannot listen on {address}: {listening.error}")
-        token = secrets.token_hex(16)
-        load.limit(_PROBE_LIMIT_S)
-        self._runner.limit(_PROBE_LIMIT_S + _LATER_S)  # so that a slow load host is not its fault
-        self._runner.begin_accepting(token)
-        try:
-            probed = load.probe(address, listening.port, token)
-        except RemoteHostError as error:
-            probed = Failed(error=error.message)
-        accepted = self._runner.accepted()
-        if isinstance(probed, Failed):
-            return Unknown(f"no connection to {address} port {listening.port}: {probed.error}")
-        if isinstance(accepted, Failed):
-            return Unknown(f"the connection to {address} was lost: {accepted.error}")
-        return NetworkProbe(
-            probed.round_trip_s, accepted.to_server_bytes_per_s, probed.from_server_bytes_per_s
-        )
+        return probed(self._runner, load, address, self._cell.probe_port, self.server.host.name)
 
     def _address(self, server: CellHostFacts) -> str | Unknown:
         """Return where load hosts reach the server."""

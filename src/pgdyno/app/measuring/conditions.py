@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pgdyno.experiments.decisions.stopping import Futile
+from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.server.process.installation import Installation
@@ -26,4 +27,5 @@ class Conditions:
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
     is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
+    cell: CellHosts | None = None  # whose load host issues the load; else this machine does
     as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake

@@ -15,6 +15,7 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, online_cpus, open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.load_from_cell import loaded_from_cell
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
@@ -55,9 +56,10 @@ def measure(
             progress,
             is_isolated=study.design.is_isolated,
             is_timed=not conditions.accepts_emulation,
-        ) as arena,
+        ) as opened,
         closing(open_store()) as store,
     ):
+        arena, study = loaded_from_cell(opened, study, conditions, progress)
         context = _labelled(context or Context(), study, arena)
         _require_disk(study, arena, conditions.workloads)
         _require_generators(study, arena, conditions.workloads)

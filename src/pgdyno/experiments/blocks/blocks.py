@@ -103,8 +103,8 @@ def audit_block(
 ) -> dict[str, float]:
     """Return the quantities that the void rules test, none a measured result.
 
-    ``ours_s`` is the CPU time of servers, load and pgdyno between the two readings of the host, ``client_s``
-    that of the load alone.
+    ``ours_s`` is the CPU time of servers, load and pgdyno on this host between the two readings of it,
+    ``client_s`` that of the load alone, wherever that is.
     """
     before, after = host
     wall_s = after.at_s - before.at_s
@@ -116,7 +116,7 @@ def audit_block(
         "schedule_lag_share": (lasted_s + _between_s(slices)) / (len(slices) * slice_s) - 1,
     }
     if split.is_isolated:
-        audit["client_saturation_share"] = client_s / (wall_s * len(split.client))
+        audit["client_saturation_share"] = client_s / (wall_s * split.client_count)
     return audit
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.experiments.machines.recorded_facts import cpus_of_server, disks, fact_at
+from pgdyno.experiments.machines.recorded_facts import cpus_of_server, disks, fact_at, is_split
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment, ResetPolicy
 
@@ -103,7 +103,7 @@ def circumstances_of(experiment: Experiment) -> Circumstances:
     version = re.match(r"\d{1,4}", str(fact_at(experiment.server, "version") or ""))
     return on_host(
         experiment.host,
-        is_isolated=experiment.design.is_isolated,
+        is_isolated=is_split(experiment),
         major=int(version[0]) if version else None,
         data_bytes=_amount(fact_at(experiment.server, "databases_bytes")),
         loads={

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
 from pgdyno.model import numbers
-from pgdyno.model.experiments.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 
 Told: TypeAlias = "Callable[[Experiment], str | None]"
@@ -150,6 +150,8 @@ def client_share(experiment: Experiment, workload: str, variant: str) -> float |
 
 def client_place(experiment: Experiment) -> str:
     """Say which CPUs the client has."""
+    if CELL_OPTION in experiment.options:
+        return "on a load host"
     split = _split(experiment.host, is_isolated=experiment.design.is_isolated)
     is_apart = experiment.design.is_isolated if split is None else split.is_isolated
     return "on separate CPUs" if is_apart else "on the server's CPUs"
@@ -157,7 +159,12 @@ def client_place(experiment: Experiment) -> str:
 
 def server_cpus(experiment: Experiment) -> str | None:
     """Return the server's CPU count in words."""
-    return _told(cpus_of_server(experiment.host, is_isolated=experiment.design.is_isolated), number)
+    return _told(cpus_of_server(experiment.host, is_isolated=is_split(experiment)), number)
+
+
+def is_split(experiment: Experiment) -> bool:
+    """Whether server and client shared this machine's CPUs out; a load host has its own."""
+    return experiment.design.is_isolated and CELL_OPTION not in experiment.options
 
 
 def cpus_of_server(host: Mapping[str, Any], *, is_isolated: bool) -> float | None:

@@ -37,13 +37,14 @@ class CellHosts:
     """All hosts of a cell, and how they are reached.
 
     ``ssh_config`` None stands for the user's own. ``probe_port`` is where the server's host listens while the
-    network is measured; 0 stands for any that is free.
+    network is measured; 0 stands for any that is free. ``file_name`` is where all this stands.
     """
 
     server: CellHost
     loads: tuple[CellHost, ...]
     ssh_config: Path | None = None
     probe_port: int = 0
+    file_name: str = "hosts.toml"
 
     @property
     def all(self) -> tuple[CellHost, ...]:

@@ -84,11 +84,15 @@ class ReachedHost:
 
 @dataclass(frozen=True)
 class NetworkProbe:
-    """A TCP connection between a load host and the server's, in both directions."""
+    """A TCP connection between a load host and the server's, in both directions.
+
+    ``load_address`` is where the server's host saw it come from.
+    """
 
     round_trip_s: float
     to_server_bytes_per_s: float
     from_server_bytes_per_s: float
+    load_address: str
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,9 @@ class Phase(StrEnum):
     CYCLE = "whole checkpoint cycle"  # credits rarer checkpoints
 
 
+CELL_OPTION = "cell"
+"""Key of an experiment's options: the file with the host that has issued the load, as --cell names it."""
+
 PHASES = {"minute": Phase.AFTER_CHECKPOINT, "cycle": Phase.CYCLE}
 """By the names that users write, on the command line and in experiment files."""
 

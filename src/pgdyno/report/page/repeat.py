@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase, ResetPolicy
+from pgdyno.model.experiments.experiment import (
+    CELL_OPTION,
+    Design,
+    DesignKind,
+    Experiment,
+    Phase,
+    ResetPolicy,
+)
 from pgdyno.model.experiments.study import SERVER_FACTOR
 from pgdyno.model.experiments.workload import DRIVER, USER_SCRIPTS
 from pgdyno.model.variants.variant import Variant, setting_key
@@ -178,6 +185,8 @@ def _design_options(experiment: Experiment) -> list[str]:
     elif (design.slice_s, design.writing_slice_s) != (usual.slice_s, usual.writing_slice_s):
         words += ["--slice", f"{design.slice_s * 1000:g}ms"]
     words += _phase(experiment)
+    if CELL_OPTION in experiment.options:
+        words += [f"--{CELL_OPTION}", experiment.options[CELL_OPTION]]
     return words if design.is_isolated else [*words, "--no-isolate"]
 
 

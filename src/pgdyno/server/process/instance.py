@@ -17,6 +17,7 @@ from pathlib import Path
 from pgdyno.model.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
 from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
+from pgdyno.server.connection.network_entrance import NetworkEntrance
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.memory_limit import MemoryGroup
@@ -35,7 +36,9 @@ SUPERUSER = "pgdyno"
 
 @dataclass
 class Instance:
-    """A scratch server on a Unix socket in a private directory; it listens on no network address.
+    """A scratch server on a Unix socket in a private directory.
+
+    It listens on no network address, unless it has an entrance.
 
     Args:
         cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
@@ -45,6 +48,7 @@ class Instance:
         memory: the control group that limits its memory, made for each start; None = no limit.
         under: a program with its options that the server runs under, such as a simulator.
         has_network: without it, what it runs reaches nothing outside, where the kernel lets us arrange that.
+        entrance: of a load host, from the network, with a password.
     """
 
     installation: Installation
@@ -59,6 +63,7 @@ class Instance:
     memory: MemoryGroup | None = None
     has_network: bool = True
     under: tuple[str, ...] = ()
+    entrance: NetworkEntrance | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _memory_kills: int = field(default=0, init=False)
 
@@ -122,6 +127,7 @@ class Instance:
             "listen_addresses": "",  # the last one counts: no setting makes a private server a public one
             "unix_socket_directories": str(self.socket_directory),
             "port": str(self.port),
+            **(self.entrance.settings() if self.entrance else {}),
         }
         argv = [*self.under, self.installation.program("postgres"), "-D", str(self.data_directory)]
         argv += [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
@@ -138,6 +144,9 @@ class Instance:
             if self._process is None:  # whatever came, Ctrl-C as well: stop() would know of no server
                 self._ended()
         self._wait_until_ready()
+        if self.entrance is not None:
+            with contextlib.closing(self.connect()) as connection:
+                self.entrance.set_password(connection, SUPERUSER)
 
     @contextlib.contextmanager
     def running(self, *, is_immediate: bool = False) -> Iterator[None]:

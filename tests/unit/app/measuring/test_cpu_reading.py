@@ -61,6 +61,20 @@ def test_a_reading_counts_ourselves_among_ours() -> None:
     assert later.cpus == 2
 
 
+@dataclass
+class BusyLoad(NoServer):
+    """The same with a load that has used an hour."""
+
+    def client_cpu_us(self) -> float:
+        return 3.6e9
+
+
+def test_the_time_of_a_load_host_is_none_of_ours() -> None:
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_cpus=4)
+    assert CpuReading.read([cast("Arm", BusyLoad())], SPLIT).ours_s > 3600
+    assert CpuReading.read([cast("Arm", BusyLoad())], elsewhere).ours_s < 3600
+
+
 class FakeTurns:
     """Turns that take no time."""
 

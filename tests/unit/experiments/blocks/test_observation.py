@@ -15,7 +15,8 @@ from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import Design, Slice
-from pgdyno.model.experiments.metric import SERVER_CPU
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.variants.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -57,6 +58,21 @@ def test_meters_and_throughput_are_of_one_execution_where_a_transaction_has_seve
     assert values["throughput_tps"] == pytest.approx(500.0)
     assert values[SERVER_CPU] == pytest.approx(200_000 / 500)
     assert not [name for name in values if name.startswith("latency")]
+
+
+def test_the_cpu_time_of_a_load_host_does_not_hide_what_others_take_here() -> None:
+    # 10 s of two CPUs: 6 s busy, of which the servers 4; the load took 2 s, here or on another host.
+    deltas = ({SERVER_CPU: (2e6,), CLIENT_CPU: (1e6,)},) * 2
+    host = HostCpu(0.0, 0.0, 0.0), HostCpu(10.0, 6.0, 0.0)
+    slices = run_of(arm("a", []), arm("b", [])).blocks[0].slices
+    run = replace(
+        run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[ObservedBlock(10 * S, slices, deltas, host, 0.0)]
+    )
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_cpus=1)
+    (here,), (there,) = (build_blocks(run, DESIGN, split) for split in (SPLIT, elsewhere))
+    assert here.audit["foreign_cpu_share"] == pytest.approx(0.0)
+    assert there.audit["foreign_cpu_share"] == pytest.approx(2 / 20)
+    assert there.audit["client_saturation_share"] == pytest.approx(0.2)
 
 
 def watched(*stolen: float) -> tuple[Slice, ...]:

@@ -56,6 +56,11 @@ def test_repeat_command_allows_the_files_that_were_allowed() -> None:
     assert "--allow-file" not in (repeat_command(experiment()) or "")
 
 
+def test_repeat_command_names_the_cell_whose_host_issued_the_load() -> None:
+    from_cell = replace(experiment(), options={"cell": "lab.toml"})
+    assert (repeat_command(from_cell) or "").endswith(" --slice 100ms --cell lab.toml")
+
+
 def test_repeat_command_names_the_programs_that_were_measured() -> None:
     elsewhere = replace(experiment(), installation="/opt/pg 18/bin", scales={"a": 1, "b": 2})
     command = repeat_command(elsewhere) or ""

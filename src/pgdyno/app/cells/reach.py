@@ -1,0 +1,168 @@
+"""The load host of a cell, looked at before it issues load on servers of this machine."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from contextlib import ExitStack
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from pgdyno.app.cells.probing import PROBE_S, probed
+from pgdyno.cells.ssh_words import explained
+from pgdyno.model import numbers
+from pgdyno.model.cells.cell import CellHost, CellHosts
+from pgdyno.model.cells.check import NetworkProbe
+from pgdyno.model.errors import RemoteHostError, UsageError
+from pgdyno.model.facts import Unknown
+from pgdyno.model.ports import Progress
+from pgdyno.remote.answers import FactsAnswer
+from pgdyno.remote.load_driver import require_driver_runs
+from pgdyno.remote.runner import Runner, runner_here, sent_runner
+from pgdyno.remote.ssh import by_hand
+
+_FACTS_S, _DRIVER_S = 30.0, 120.0
+_GRACE_S = 10.0
+_RUNS_HERE = "the controller has to run on the server's host for now"
+_NOT_RUN = "does not run on this host: "  # in _load_program.py
+
+
+@dataclass(frozen=True)
+class ReachedLoadHost:
+    """A load host that can issue load: its CPUs, its address as we see it, and the way to ours."""
+
+    host: CellHost
+    ssh_config: Path | None
+    server_address: str
+    address: str
+    cpus: tuple[int, ...]
+    round_trip_s: float
+
+    @property
+    def note(self) -> str:
+        """The note for readers of the results. The name is in quotes, so that bundles hide it."""
+        return (
+            f'load from "{self.host.name}" over the network, round trip '
+            f"{numbers.short_duration(self.round_trip_s)}; CPUs that issue it: {len(self.cpus)}, which sleep "
+            "when they are idle"
+        )
+
+
+def reach_load_host(cell: CellHosts, driver: Path, progress: Progress) -> ReachedLoadHost:
+    """Ask the one load host who it is, try the network between, and whether the driver runs there.
+
+    Raises: UsageError for a cell whose server is not this machine, or with several load hosts;
+    RemoteHostError naming the load host and a next step.
+    """
+    host = _only(cell.loads)
+    address = _own_address(cell.server)
+    progress.step(f"asking {host.name}, and trying the network")
+    lifetime_s = _FACTS_S + PROBE_S + _GRACE_S
+    with ExitStack() as stack:
+        here = stack.enter_context(runner_here(lifetime_s))
+        there = stack.enter_context(sent_runner(host, cell.ssh_config, lifetime_s))
+        for runner in (here, there):
+            runner.limit(_FACTS_S)
+        here.begin()
+        try:
+            there.begin()
+            cpus = _usable(host, there.facts(host), here.facts(host))
+            probe = _probe(here, there, address, cell, host)
+            require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S)
+        except RemoteHostError as error:
+            raise _explained(host, cell.ssh_config, error, has_begun=there.has_begun) from error
+    return ReachedLoadHost(host, cell.ssh_config, address, probe.load_address, cpus, probe.round_trip_s)
+
+
+def _only(loads: tuple[CellHost, ...]) -> CellHost:
+    if len(loads) == 1:
+        return loads[0]
+    raise UsageError(
+        "load comes from one host for now",
+        detail=f"the cell has {len(loads)} load hosts: {', '.join(host.name for host in loads)}",
+        hint="keep one of them in the file, or name another file with --cell",
+    )
+
+
+def _own_address(server: CellHost) -> str:
+    """Return the server's address, which is one of this machine's. Raises: UsageError otherwise."""
+    where = f"[hosts.{server.name}]"
+    if server.address is None:
+        raise UsageError(
+            f"hosts.toml does not say where the load host reaches {server.name}",
+            detail=_RUNS_HERE,
+            hint=f"give {where} this machine's address: address = …",
+        )
+    try:
+        family, _, _, _, place = socket.getaddrinfo(server.address, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind(place)
+    except OSError as error:
+        is_other = error.errno == errno.EADDRNOTAVAIL
+        raise UsageError(
+            f"{server.name} ({server.address}) is not this machine"
+            if is_other
+            else f"{server.name} ({server.address}) is no address that can be listened on: {error.strerror}",
+            detail=_RUNS_HERE,
+            hint=f"run this command on {server.name}, or correct address in {where}",
+        ) from error
+    address = str(place[0])
+    if ip_address(address.partition("%")[0]).is_loopback:
+        raise UsageError(
+            f"no other host reaches {server.name} at {address}",
+            hint=f"give {where} the address of a network: address = …",
+        )
+    return address
+
+
+def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer) -> tuple[int, ...]:
+    """Return the CPUs of a load host. Raises: RemoteHostError if it cannot issue load."""
+    if theirs.boot_id == ours.boot_id:
+        raise RemoteHostError(
+            f"{host.name} is this machine: its load would take the server's CPUs",
+            hint="use another machine, or leave --cell out",
+        )
+    if theirs.machine != ours.machine:
+        raise RemoteHostError(
+            f"{host.name} is {theirs.machine}, and this machine {ours.machine}: pgdyno-driver does not run "
+            "there",
+            hint=f"use a load host that is {ours.machine}",
+        )
+    missing = sorted(set(host.cpus) - set(theirs.cpus))
+    if missing:
+        raise RemoteHostError(
+            f"hosts.toml gives {host.name} CPUs that may not be used there: {', '.join(map(str, missing))}",
+            hint=f"correct cpus of [hosts.{host.name}]",
+        )
+    return host.cpus or tuple(theirs.cpus)
+
+
+def _probe(here: Runner, there: Runner, address: str, cell: CellHosts, host: CellHost) -> NetworkProbe:
+    found = probed(here, there, address, cell.probe_port, cell.server.name)
+    if isinstance(found, Unknown):
+        raise RemoteHostError(
+            f"{host.name} does not reach {cell.server.name}: {found.reason}",
+            hint=f"let {host.name} connect to {address} through firewalls: servers under test listen on "
+            "ports that are free",
+        )
+    return found
+
+
+def _explained(
+    host: CellHost, ssh_config: Path | None, error: RemoteHostError, *, has_begun: bool
+) -> RemoteHostError:
+    """Return the error with the host's name, and ssh's words explained."""
+    if error.hint:
+        return error
+    said = error.detail or ""
+    if _NOT_RUN in said:
+        return RemoteHostError(
+            f"pgdyno-driver does not run on {host.name}",
+            detail=said.partition(_NOT_RUN)[2],
+            hint="it takes a C library (glibc) that is as new as this machine's: use a load host with such a "
+            "system",
+        )
+    reaching = by_hand(host, ssh_config)
+    trouble = explained(error.message, error.detail, reaching, has_begun=has_begun)
+    return RemoteHostError(f"{host.name}: {trouble.said}", hint=trouble.next_step)

@@ -1,0 +1,101 @@
+"""Standalone program that runs the load generator on this host, and takes everything away again.
+
+It is sent through ssh like the runner (sent_program.py), and needs Python 3.7 with its standard library. On
+its input follow a line of JSON, and the generator's program, compressed. Then input and output are the
+generator's; when it has ended, its logs follow as events. Nobody may be there any more to end it: it ends
+with its input, or when its time is over.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import Any, NoReturn
+
+TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
+PROGRAM = "pgdyno-driver"
+VERSION_LIMIT_S = 10.0
+PART_BYTES = 128 << 10  # of a log, in one event
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
+
+
+def placed(directory: Path, header: dict[str, Any]) -> Path:
+    """Write the program that follows on the input; return its path."""
+    packed = sys.stdin.buffer.read(header["size"])
+    if hashlib.sha256(packed).hexdigest() != header["sha256"]:
+        sys.exit(f"{PROGRAM} did not arrive as it was sent: its checksum differs")
+    path = directory / PROGRAM
+    path.write_bytes(zlib.decompress(packed))
+    path.chmod(0o700)
+    return path
+
+
+def require_runnable(program: Path) -> None:
+    """Leave, with the system's words, if the program does not run here."""
+    try:
+        done = subprocess.run(
+            [str(program), "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=VERSION_LIMIT_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        sys.exit(f"{PROGRAM} does not run on this host: {getattr(error, 'strerror', None) or error}")
+    if done.returncode != 0:
+        said = done.stdout.decode(errors="replace").replace(f"{program.parent}/", "").splitlines()
+        sys.exit(f"{PROGRAM} does not run on this host: {(said or ['it says nothing'])[-1][:300]}")
+
+
+def run(program: Path, header: dict[str, Any]) -> None:
+    """Run the generator in its directory, with our input and output, until it ends."""
+    environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    environment.update(header["environment"])
+    process = subprocess.Popen([str(program), *header["arguments"]], cwd=program.parent, env=environment)
+    try:
+        status = process.wait()
+    finally:
+        process.kill()
+        process.wait()
+    if status != 0:
+        sys.exit(f"{PROGRAM} ended with status {status}")
+
+
+def send_logs(directory: Path) -> None:
+    """Send the generator's logs: ARM.THREAD are the names of its files."""
+    for path in sorted(directory.glob("*.*")):
+        with path.open("rb") as file:
+            for part in iter(functools.partial(file.read, PART_BYTES), b""):
+                packed = base64.b64encode(zlib.compress(part, 1)).decode()
+                say(json.dumps({"event": "log", "file": path.name, "part": packed}))
+    say(json.dumps({"event": "logs-ended"}))
+
+
+def end(*_: object) -> NoReturn:
+    """Leave, by way of everything that is taken away."""
+    sys.exit("the time of the load is over")
+
+
+def main(greeting: str) -> None:
+    """Take the program, greet, run it, and send its logs. The alarm was set as we began to arrive."""
+    for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    header = json.loads(sys.stdin.buffer.readline())
+    with tempfile.TemporaryDirectory(prefix="pgdyno-", dir=os.environ.get("TMPDIR") or TEMPORARY) as own:
+        program = placed(Path(own), header)
+        require_runnable(program)
+        say(greeting)
+        run(program, header)
+        send_logs(Path(own))
+
+
+def say(text: str) -> None:
+    """Write one line."""
+    sys.stdout.buffer.write(text.encode() + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,32 @@
+"""Programs of several files, sent through ssh to a python3 that has none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+_PACKAGE = "pgdyno.remote"
+_START = (
+    'import sys,signal;v=sys.version_info;v<(3,7) and sys.exit("python3 is too old");'
+    "signal.setitimer(signal.ITIMER_REAL,float(sys.argv[2]));"
+    'exec(compile(sys.stdin.buffer.read({}),"pgdyno-runner","exec"))'
+)
+"""The alarm comes first: where the link is cut meanwhile, the rest of the program never comes."""
+
+
+def program_text(modules: Sequence[str]) -> bytes:
+    """Return a program that has modules of this package, and runs the last one's ``main``.
+
+    A module comes after those that it imports (``from pgdyno.remote.MODULE import``): no package is there.
+    """
+    lines = ["import sys"]
+    for module in modules:
+        name, text = f"{_PACKAGE}.{module}", Path(__file__).with_name(f"{module}.py").read_text()
+        lines.append(f"module = sys.modules[{name!r}] = type(sys)({name!r})")
+        lines.append(f"exec(compile({text!a}, {name!r}, 'exec'), module.__dict__)")
+    return "\n".join([*lines, "module.main(sys.argv[1])"]).encode()
+
+
+def start_command(program: bytes, greeting: str, lifetime_s: float) -> list[str]:
+    """Return the command that reads a program from its input and runs it, for so long at most."""
+    return ["python3", "-I", "-S", "-c", _START.format(len(program)), greeting, f"{lifetime_s:g}"]

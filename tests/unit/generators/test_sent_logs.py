@@ -1,0 +1,60 @@
+"""Logs of a driver on another host: kept beside each other here, whatever that host sends."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pgdyno.generators.transaction_log import TransactionLog, keep_sent_part
+from pgdyno.model.errors import GeneratorFailedError
+
+
+def packed(text: bytes) -> str:
+    return base64.b64encode(zlib.compress(text)).decode()
+
+
+def keep(directory: Path, event: Mapping[str, object]) -> None:
+    keep_sent_part("client1", [directory / "first", directory / "second"], event)
+
+
+def test_parts_of_all_threads_are_put_together(tmp_path: Path) -> None:
+    for file, part in (("1.0", b"a"), ("1.0", b"b\n"), ("1.12", b"c\n"), ("0.0", b"d\n")):
+        keep(tmp_path, {"event": "log", "file": file, "part": packed(part)})
+    assert TransactionLog(tmp_path / "second").read_new() == b"ab\nc\n"
+    assert TransactionLog(tmp_path / "first").read_new() == b"d\n"
+
+
+def test_no_more_is_unpacked_than_our_program_sends_at_once(tmp_path: Path) -> None:
+    keep(tmp_path, {"event": "log", "file": "0.0", "part": packed(bytes(100 << 20))})
+    assert (tmp_path / "first.0").stat().st_size == 1 << 20
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"file": "../0.0", "part": packed(b"")},
+        {"file": "0.0/../../etc/x", "part": packed(b"")},
+        {"file": "2.0", "part": packed(b"")},
+        {"file": "0.0\n", "part": packed(b"")},
+        {"file": 7, "part": packed(b"")},
+        {"part": packed(b"")},
+        {"file": "0.0"},
+        {"file": "0.0", "part": "?"},
+        {"file": "0.0", "part": base64.b64encode(b"plain").decode()},
+    ],
+)
+def test_anything_else_is_refused(tmp_path: Path, event: Mapping[str, object]) -> None:
+    with pytest.raises(GeneratorFailedError, match="client1 sends a log that is none of pgdyno-driver's"):
+        keep(tmp_path, event)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "first.0").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        keep(tmp_path, {"event": "log", "file": "0.0", "part": packed(b"x")})
+    assert not (tmp_path / "elsewhere").exists()
