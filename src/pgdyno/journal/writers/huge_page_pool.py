@@ -20,7 +20,8 @@ from pgdyno.model.hosts.kernel_file import sysctl_path
 
 _COMPACT = sysctl_path("vm.compact_memory")
 _MEMORY = "/proc/meminfo"
-_ATTEMPTS = 6  # three were enough on a machine with 23 GB, whatever had been done to its memory before
+_ATTEMPTS = 20  # two to six of a second or less on a machine with 23 GB; more while other programs work
+_VAIN_ATTEMPTS = 3  # in a row: then there is no more to be found
 _SPARE_BYTES = 1 << 30
 """Freed beside what is missing: without it, the last two per cent were not found (9,500 pages of 23 GB)."""
 _TOTAL, _SURPLUS = "/nr_hugepages", "/surplus_hugepages"
@@ -37,13 +38,15 @@ class HugePagePoolWriter(KernelFileWriter):
 
         Raises: HugePagesError if there is no room for all of them.
         """
+        found: list[int] = []
         for _ in range(_ATTEMPTS):
             super().write(key, value)
-            missing_bytes = (int(value) - int(self.value(key))) * self._page_bytes(key)
+            found.append(int(self.value(key)))
+            missing_bytes = (int(value) - found[-1]) * self._page_bytes(key)
             if missing_bytes <= 0:
                 return
             available_bytes = self._memory_bytes("MemAvailable")
-            if missing_bytes > available_bytes:
+            if missing_bytes > available_bytes or found[-1] in found[:-_VAIN_ATTEMPTS]:
                 break
             _evict(min(missing_bytes + _SPARE_BYTES, available_bytes // 2))
             self._compact()
