@@ -9,6 +9,7 @@ with its input, or when its time is over.
 from __future__ import annotations
 
 import base64
+import ctypes
 import functools
 import hashlib
 import json
@@ -25,6 +26,7 @@ TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
 PROGRAM = "pgdyno-driver"
 VERSION_LIMIT_S = 10.0
 PART_BYTES = 128 << 10  # of a log, in one event
+SET_DEATH_SIGNAL = 1  # linux/prctl.h
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
 
 
@@ -54,10 +56,14 @@ def require_runnable(program: Path) -> None:
 
 
 def run(program: Path, header: dict[str, Any]) -> None:
-    """Run the generator in its directory, with our input and output, until it ends."""
+    """Run the generator in its directory, with our input and output, until it ends, or we do."""
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     environment.update(header["environment"])
-    process = subprocess.Popen([str(program), *header["arguments"]], cwd=program.parent, env=environment)
+    prctl = ctypes.CDLL(None).prctl
+    process = subprocess.Popen(
+        [str(program), *header["arguments"]], cwd=program.parent, env=environment,
+        preexec_fn=lambda: prctl(SET_DEATH_SIGNAL, signal.SIGKILL),  # noqa: PLW1509 — we have no threads
+    )  # fmt: skip
     try:
         status = process.wait()
     finally:
@@ -86,13 +92,16 @@ def main(greeting: str) -> None:
     """Take the program, greet, run it, and send its logs. The alarm was set as we began to arrive."""
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    header = json.loads(sys.stdin.buffer.readline())
-    with tempfile.TemporaryDirectory(prefix="pgdyno-", dir=os.environ.get("TMPDIR") or TEMPORARY) as own:
-        program = placed(Path(own), header)
-        require_runnable(program)
-        say(greeting)
-        run(program, header)
-        send_logs(Path(own))
+    header, place = json.loads(sys.stdin.buffer.readline()), os.environ.get("TMPDIR") or TEMPORARY
+    try:
+        with tempfile.TemporaryDirectory(prefix="pgdyno-", dir=place) as own:
+            program = placed(Path(own), header)
+            require_runnable(program)
+            say(greeting)
+            run(program, header)
+            send_logs(Path(own))
+    except OSError as error:
+        sys.exit(f"{PROGRAM} cannot work in {place}: {error.strerror}")
 
 
 def say(text: str) -> None:

@@ -20,6 +20,7 @@ from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.remote.load_driver import DriverSending, driver_sending
+from pgdyno.server.process.processes import is_alive
 
 HOST = CellHost("client1", HostRole.LOAD, "client1")
 SAYS_ITS_VERSION = '#!/bin/sh\n[ "$1" = --version ] && echo pgdyno-driver 9 && exit 0\n'
@@ -47,9 +48,13 @@ def there(directory: Path) -> Path:
 
 
 def driver(directory: Path, sent: DriverSending, **environment: str) -> DriverProcess:
+    return driver_in(there(directory), directory, sent, **environment)
+
+
+def driver_in(temporary: Path, directory: Path, sent: DriverSending, **environment: str) -> DriverProcess:
     prefixes = [directory / "first", directory / "second"]
     distance = Distance("client1", sent.first, sent.greeting, prefixes)
-    place: Mapping[str, str] = {"PATH": os.environ["PATH"], "TMPDIR": str(there(directory)), **environment}
+    place: Mapping[str, str] = {"PATH": os.environ["PATH"], "TMPDIR": str(temporary), **environment}
     return DriverProcess(sent.argv, list, place, directory / "output", distance)
 
 
@@ -100,14 +105,19 @@ def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
     assert list(there(tmp_path).iterdir()) == []
 
 
-def test_it_ends_when_it_is_asked_to(tmp_path: Path) -> None:
-    sent = sending(tmp_path, SAYS_ITS_VERSION + 'read job; echo \'{"event": "ready"}\'\nexec sleep 600\n')
-    with closing(driver(tmp_path, sent)) as process:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_driver_ends_with_its_starter(tmp_path: Path, number: signal.Signals) -> None:
+    tells_its_pid = "echo $$ >pid; mv pid ../../pid\n"
+    script = 'read job; echo \'{"event": "ready"}\'\n' + tells_its_pid + "exec sleep 600\n"
+    with closing(driver(tmp_path, sending(tmp_path, SAYS_ITS_VERSION + script))) as process:
         process.start("{}")
         assert process._process is not None
-        process._process.send_signal(signal.SIGTERM)
-        assert process._process.wait(30) == 1
-        assert list(there(tmp_path).iterdir()) == []
+        wait_until((tmp_path / "pid").exists)
+        process._process.send_signal(number)
+        assert process._process.wait(30) == (1 if number is signal.SIGTERM else -number)
+        pid = int((tmp_path / "pid").read_text())
+        wait_until(lambda: not is_alive(pid))
+    assert len(list(there(tmp_path).iterdir())) == (number is signal.SIGKILL)
 
 
 def test_a_driver_that_does_not_run_there_is_told_with_the_systems_words(tmp_path: Path) -> None:
@@ -117,6 +127,17 @@ def test_a_driver_that_does_not_run_there_is_told_with_the_systems_words(tmp_pat
     )
     assert error.detail == f"pgdyno-driver does not run on this host: {missing}"
     assert list(there(tmp_path).iterdir()) == []
+
+
+def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT)
+    there(tmp_path).rmdir()
+    with (
+        closing(driver_in(tmp_path / "there", tmp_path, sent)) as process,
+        pytest.raises(GeneratorFailedError) as caught,
+    ):
+        process.start("{}")
+    assert caught.value.detail == f"pgdyno-driver cannot work in {tmp_path}/there: No such file or directory"
 
 
 def test_a_driver_for_another_machine_does_not_run_there(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _FACTS_S, _DRIVER_S = 30.0, 120.0
 _GRACE_S = 10.0
 _RUNS_HERE = "the controller has to run on the server's host for now"
 _NOT_RUN = "does not run on this host: "  # in _load_program.py
+_NOEXEC = "Permission denied"
 
 
 @dataclass(frozen=True)
@@ -155,13 +156,15 @@ def _explained(
     """Return the error with the host's name, and ssh's words explained."""
     if error.hint:
         return error
-    said = error.detail or ""
-    if _NOT_RUN in said:
+    why = (error.detail or "").partition(_NOT_RUN)[2]
+    if why:
         return RemoteHostError(
             f"pgdyno-driver does not run on {host.name}",
-            detail=said.partition(_NOT_RUN)[2],
+            detail=why,
             hint="it takes a C library (glibc) that is as new as this machine's: use a load host with such a "
-            "system",
+            "system"
+            if why != _NOEXEC
+            else "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
         )
     reaching = by_hand(host, ssh_config)
     trouble = explained(error.message, error.detail, reaching, has_begun=has_begun)

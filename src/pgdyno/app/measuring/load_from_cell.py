@@ -43,5 +43,5 @@ def _require_issuable(workloads: Iterable[Workload]) -> None:
             raise UsageError(
                 f"{workload.name} cannot be issued by a load host yet",
                 detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
-                hint="leave --cell out, or choose another workload: pgbench-select",
+                hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
             )
