@@ -65,4 +65,5 @@ def _on_cell(asked: Measuring, file: Path) -> Conditions:
             f"--cell does not go with {' and '.join(refused)}",
             hint="load from another host takes no CPUs here, and is measured from the beginning",
         )
-    return replace(asked.conditions(), cell=read_hosts_file(file), is_resumable=False)
+    cell = read_hosts_file(file)
+    return replace(asked.conditions(), cell=cell, is_resumable=False)
