@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fix_servers import wait_until
@@ -27,7 +30,7 @@ SAYS_ITS_VERSION = '#!/bin/sh\n[ "$1" = --version ] && echo pgdyno-driver 9 && e
 OBEDIENT = """
 read job; echo '{"event": "ready"}'
 read stop; echo '{"event": "phase", "arms": []}'
-seq 100000 >1.3; echo "$1 $PGPASSWORD $OF_THE_LOGIN" >0.0
+seq 100000 >1.3; echo "$* $PGPASSWORD $OF_THE_LOGIN" >0.0
 echo '{"event": "end"}'
 """
 
@@ -59,9 +62,33 @@ def driver_in(temporary: Path, directory: Path, sent: DriverSending, **environme
 
 
 def failure(directory: Path, sent: DriverSending) -> GeneratorFailedError:
-    with closing(driver(directory, sent)) as process, pytest.raises(GeneratorFailedError) as caught:
-        process.start("{}")
+    return failure_of(driver(directory, sent))
+
+
+def failure_of(process: DriverProcess) -> GeneratorFailedError:
+    with closing(process), pytest.raises(GeneratorFailedError) as caught:
+        run_of(process)
     return caught.value
+
+
+def run_of(process: DriverProcess) -> None:
+    process.start("{}")
+    process.stop()
+
+
+@pytest.fixture(autouse=True)
+def _alone() -> Iterator[None]:
+    """Run one of these tests at a time on a machine: its load host takes one load."""
+    with socket.socket(socket.AF_UNIX) as taken:
+        wait_until(partial(is_bound, taken, "\0pgdyno-test-load"))
+        yield
+
+
+def is_bound(taken: socket.socket, address: str) -> bool:
+    with suppress(OSError):
+        taken.bind(address)
+        return True
+    return False
 
 
 def test_its_logs_come_here_and_nothing_stays_there(tmp_path: Path) -> None:
@@ -76,7 +103,14 @@ def test_its_logs_come_here_and_nothing_stays_there(tmp_path: Path) -> None:
 
 
 def test_its_password_is_on_no_command_line(tmp_path: Path) -> None:
-    assert "s3cret" not in " ".join(sending(tmp_path, OBEDIENT).argv)
+    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT + "tr '\\0' ' ' </proc/$$/cmdline >0.0\n")
+    assert "s3cret" not in " ".join(sent.argv)
+    with closing(driver(tmp_path, sent)) as process:
+        process.start("{}")
+        process.stop()
+    (there_it_was,) = (tmp_path / "first.0").read_text().splitlines()
+    assert there_it_was.endswith("/pgdyno-driver serve ")
+    assert "s3cret" not in there_it_was
 
 
 def test_it_ends_with_its_input(tmp_path: Path) -> None:
@@ -140,6 +174,13 @@ def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert caught.value.detail == f"pgdyno-driver cannot work in {tmp_path}/there: No such file or directory"
 
 
+def test_an_error_of_something_else_is_not_the_directorys(tmp_path: Path) -> None:
+    goes = '#!/bin/sh\n[ "$1" = --version ] && echo pgdyno-driver 9 && rm "$0" && exit 0\n'
+    detail = failure(tmp_path, sending(tmp_path, goes)).detail or ""
+    assert "No such file or directory" in detail
+    assert "cannot work in" not in detail
+
+
 def test_a_driver_for_another_machine_does_not_run_there(tmp_path: Path) -> None:
     error = failure(tmp_path, sending(tmp_path, "\x7fELF of another machine"))
     assert error.detail == "pgdyno-driver does not run on this host: Exec format error"
@@ -167,6 +208,91 @@ def test_what_is_no_event_is_told(tmp_path: Path) -> None:
     )
     assert error.message == "pgdyno-driver on client1 failed: it said 'hello [you]\\n', which is no event"
     assert error.hint == "pgdyno cell check looks at client1 and at the network between"
+
+
+@pytest.mark.parametrize(
+    ("says", "said"),
+    [
+        (r"""printf '{"event": "\377"}\n'""", r"""it said '{"event": "\ufffd"}\n', which is no event"""),
+        (
+            "head -c 100000 /dev/zero | tr '\\0' '['; echo",
+            f"it said '{80 * '['}', which is no event",
+        ),
+        ("""echo '{"event": "error"}'""", "it reports an error without words"),
+        ("yes x | tr -d '\\n'", "it said a line of more than 1\N{NO-BREAK SPACE}MB"),
+        ("""yes '{"event": "slice"}'""", 'it said "slice" instead of "ready"'),
+    ],
+)
+def test_what_no_driver_says_is_told(tmp_path: Path, says: str, said: str) -> None:
+    error = failure(tmp_path, sending(tmp_path, SAYS_ITS_VERSION + f"read job; {says}; read stop\n"))
+    assert error.message == f"pgdyno-driver on client1 failed: {said}"
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"most_log_bytes": 100_000}, "its logs have more than 97.7\N{NO-BREAK SPACE}kB"),
+        ({"logs_limit_s": 0.0}, "its logs did not come within 0\N{NO-BREAK SPACE}s"),
+    ],
+)
+def test_logs_have_limits(tmp_path: Path, limits: dict[str, Any], said: str) -> None:
+    process = driver(tmp_path, sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT))
+    assert process.distance is not None
+    process.distance = replace(process.distance, **limits)
+    assert failure_of(process).message == f"pgdyno-driver on client1 failed: {said}"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "exec sleep 600",
+        "cat >/dev/null & while :; do echo Welcome; sleep 0.05; done",
+    ],  # never takes it; talks
+)
+def test_one_limit_holds_for_all_of_its_arrival(tmp_path: Path, command: str) -> None:
+    sent = replace(sending(tmp_path, OBEDIENT), argv=["sh", "-c", command], first=bytes(1 << 20))
+    process = driver(tmp_path, sent)
+    assert process.distance is not None
+    process.distance = replace(process.distance, arrival_limit_s=0.5)
+    error = failure_of(process)
+    assert error.message == (
+        "pgdyno-driver on client1 failed: it did not arrive within 500\N{NO-BREAK SPACE}ms"
+    )
+
+
+def test_all_that_reaches_the_host_is_ended(tmp_path: Path) -> None:
+    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT)
+    jumping = f"sleep 600 & echo $! >{shlex.quote(str(tmp_path))}/pid; exec {shlex.join(sent.argv)}"
+    with closing(driver(tmp_path, replace(sent, argv=["sh", "-c", jumping]))) as process:
+        process.start("{}")
+        pid = int((tmp_path / "pid").read_text())
+        assert is_alive(pid)
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_one_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.generators.driver_process._END_TIMEOUT_S", 1.0)
+    says = """echo '{"event": "ready"}'; read job; echo '{"event": "phase"}'; echo '{"event": "end"}'"""
+    script = f"{says}; exec sleep 600 >/dev/null"
+    error = failure_of(DriverProcess(["sh", "-c", script], list, {}, tmp_path / "output"))
+    assert error.message == "pgdyno-driver failed: it did not end within 1\N{NO-BREAK SPACE}s"
+
+
+def test_a_host_issues_one_load_at_a_time(tmp_path: Path) -> None:
+    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT, 90.0)
+    waits, does_not = (b"ALONE_WAIT_S, ALONE_POLL_S = %s" % after for after in (b"10.0", b"0.00"))
+    assert waits in sent.first
+    impatient = replace(sent, first=sent.first.replace(waits, does_not))
+    with closing(driver(tmp_path, sent)) as first:
+        first.start("{}")
+        assert failure(tmp_path, impatient).detail == (
+            "another pgdyno issues load from this host, or a run that was cut off, which ends within "
+            "2\N{NO-BREAK SPACE}minutes if it was as long as this one"
+        )
+        first.stop()
+    with closing(driver(tmp_path, impatient)) as second:
+        second.start("{}")
+        second.stop()
 
 
 def test_one_that_never_answers_ends_where_it_has_not_arrived_whole(tmp_path: Path) -> None:
