@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "cell_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Let the load host of a cell issue the load; its server's host is this machine "
+    help="Issue the load from another host, named in FILE, by ssh; run this on the server's host "
     "(docs/guides/two-machines.md).",
 )
 @measuring_options
