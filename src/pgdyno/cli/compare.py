@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "cell_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Let the load host of a cell issue the load; its server's host is this machine "
+    help="Issue the load from another host, named in FILE, by ssh; run this on the server's host "
     "(docs/guides/two-machines.md).",
 )
 @measuring_options
@@ -65,4 +65,5 @@ def _on_cell(asked: Measuring, file: Path) -> Conditions:
             f"--cell does not go with {' and '.join(refused)}",
             hint="load from another host takes no CPUs here, and is measured from the beginning",
         )
-    return replace(asked.conditions(), cell=read_hosts_file(file), is_resumable=False)
+    cell = read_hosts_file(file)
+    return replace(asked.conditions(), cell=cell, is_resumable=False)

@@ -8,19 +8,20 @@ transaction open. All arms are driven by the same code in the same process.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.driver_process import DriverProcess, Event
 from pgdyno.generators.given_up import require_few
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
 
+_SHOWN = 80  # characters of an arm that is none
+_LARGEST = 1 << 63  # that the store can keep
 _DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
-
-_TIMES = ("start_ns", "end_ns", "drained_ns")
 
 
 @dataclass
@@ -28,9 +29,12 @@ class DrainedTurns:
     """A driver for all arms. It is started by the first warm-up.
 
     ``order`` has the arms as the job names them: the driver connects them, and looks at them, in that order.
-    ``when_ended`` is called when the load of all has ended. A driver on another host cannot read the CPU
-    time of servers here: it is read here when a turn is told to have ended, half a round trip later. The next
-    turn has begun by then, so that each arm's first moments count as the other's; over turns that cancels.
+    ``when_ended`` is called when the load of all has ended.
+
+    A driver on another host cannot read the CPU time of servers here. It is given its turns one by one: all
+    servers rest before each and after it, when they are read here. What they used in between, while the
+    turn's head passed, its transactions ended, and words were on the way, is taken to have been used evenly:
+    of that, the counted part's share by time is the slice's.
     """
 
     driver: DriverProcess
@@ -38,20 +42,23 @@ class DrainedTurns:
     log_prefixes: Sequence[Path]
     order: Sequence[int]
     when_ended: Callable[[], None] = lambda: None
+    now_ns: Callable[[], int] = time.monotonic_ns
     _client_cpu_us: dict[int, float] = field(default_factory=dict, init=False)
 
     def warm_up(self, arm: int, duration_s: float) -> None:
         """Give the arm one long turn; the first one starts the driver and connects all arms."""
         if not self.driver.is_started:
             self.driver.start(self.job)
-        for _ in self._take([arm], slice_s=duration_s, head_s=0.0, servers=None):
+        for _ in self._take([arm], duration_s, head_s=0.0):
             pass
 
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
-        """Have the driver give turns; it reads the servers' CPU time itself, at the edges of each."""
-        return self._take(order, slice_s=slice_s, head_s=head_s, servers=servers)
+        """Have the driver give turns; beside the servers, it reads their CPU time at the edges itself."""
+        if self.driver.distance is None:
+            return self._take(order, slice_s, head_s, servers.pids)
+        return self._take_singly(order, slice_s, head_s, servers)
 
     def client_cpu_us(self, arm: int) -> float | None:
         """Return the CPU time of the driver during the arm's turns."""
@@ -66,7 +73,11 @@ class DrainedTurns:
 
         Raises: GeneratorFailedError, also if too many transactions were given up; what ``when_ended`` raises.
         """
-        require_few(self.driver.stop())
+        phase = self.driver.stop()
+        try:
+            require_few(phase)
+        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+            raise self.driver.failure("its results are none of its kind") from error
         self.when_ended()
 
     def log(self, arm: int) -> bytes:
@@ -78,30 +89,66 @@ class DrainedTurns:
         self.driver.close()
 
     def _take(
-        self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers | None
+        self, order: Sequence[int], slice_s: float, head_s: float, pids: Sequence[Sequence[int]] = ()
     ) -> Iterator[Slice]:
-        clocks = servers if self.driver.distance else None
-        pids = servers.pids if servers and not self.driver.distance else ()
-        read_ns = clocks.read_cpu_ns() if clocks else ()
+        numbers = [self.order.index(arm) for arm in order]
         self.driver.send(
             {
                 "do": "turns",
-                "order": [self.order.index(arm) for arm in order],
+                "order": numbers,
                 "slice_s": slice_s,
                 "head_s": head_s,
                 "pids": [list(of_arm) for of_arm in pids],
             }
         )
-        while (event := self.driver.receive(slice_s + _DRAIN_TIMEOUT_S))["event"] != "turns-ended":
-            self.driver.expect("slice", event)
-            arm = self.order[int(event["arm"])]
-            cpu_us = event["client_cpu_ns"] / 1000
-            self._client_cpu_us[arm] = self._client_cpu_us.get(arm, 0.0) + cpu_us
-            start_ns, end_ns, drained_ns = (event[name] for name in _TIMES)
-            server_cpu_ns = tuple(event["server_cpu_ns"])
-            if clocks:
-                earlier_ns, read_ns = read_ns, clocks.read_cpu_ns()
-                server_cpu_ns = tuple(
-                    after - before for before, after in zip(earlier_ns, read_ns, strict=True)
-                )
-            yield Slice(arm, start_ns, end_ns, server_cpu_ns, drained_ns)
+        for arm, number in zip(order, numbers, strict=True):
+            event = self.driver.expect("slice", self.driver.receive(slice_s + _DRAIN_TIMEOUT_S))
+            try:
+                taken, client_cpu_ns = slice_of(event, number, arm)
+            except ValueError as error:
+                raise self.driver.failure(str(error)) from None
+            self._client_cpu_us[arm] = self._client_cpu_us.get(arm, 0.0) + client_cpu_ns / 1000
+            yield taken
+        self.driver.expect("turns-ended", self.driver.receive(slice_s + _DRAIN_TIMEOUT_S))
+
+    def _take_singly(
+        self, order: Sequence[int], slice_s: float, head_s: float, servers: Servers
+    ) -> Iterator[Slice]:
+        """Have the driver give one turn at a time, and read the servers here while all rest."""
+        for arm in order:
+            began_ns, before_ns = self.now_ns(), servers.read_cpu_ns()
+            (taken,) = self._take([arm], slice_s, head_s)
+            after_ns, lasted_ns = servers.read_cpu_ns(), self.now_ns() - began_ns
+            counted_ns = max(0, taken.end_ns - taken.start_ns - int(head_s * 1e9))
+            share = min(1.0, counted_ns / max(1, lasted_ns))
+            used_ns = (after - before for before, after in zip(before_ns, after_ns, strict=True))
+            yield replace(taken, server_cpu_ns=tuple(int(used * share) for used in used_ns))
+
+
+def slice_of(event: Event, number: int, arm: int) -> tuple[Slice, float]:
+    """Return the turn of an arm, and the CPU time that its load took in ns. Its number is that in the job.
+
+    Raises: ValueError if the event is of another turn, or of none that could have been.
+    """
+    told = event.get("arm")
+    if type(told) is not int or told != number:
+        raise ValueError(f"it tells of a turn of arm {str(told)[:_SHOWN]!a} when arm {number} had one")
+    start_ns, end_ns, drained_ns = (_count(event, name) for name in ("start_ns", "end_ns", "drained_ns"))
+    if not start_ns <= end_ns <= drained_ns:
+        raise ValueError("it tells of a turn that ends before it begins")
+    servers_ns = event.get("server_cpu_ns")
+    if not isinstance(servers_ns, list) or not all(_is_integer(one) for one in servers_ns):
+        raise ValueError("it tells of a turn whose server_cpu_ns are no numbers")
+    return Slice(arm, start_ns, end_ns, tuple(servers_ns), drained_ns), float(_count(event, "client_cpu_ns"))
+
+
+def _count(event: Event, name: str) -> int:
+    value: object = event.get(name)
+    if not isinstance(value, int) or not _is_integer(value) or value < 0:
+        raise ValueError(f"it tells of a turn whose {name} is no count")
+    return value
+
+
+def _is_integer(value: object) -> bool:
+    """Whether it is a number that the store can keep; True and 1.0 are none."""
+    return type(value) is int and -_LARGEST <= value < _LARGEST

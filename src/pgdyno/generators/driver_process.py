@@ -6,24 +6,32 @@ import contextlib
 import json
 import os
 import queue
+import select
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pgdyno.generators.output import last_words, output_end
 from pgdyno.generators.process import Wrap
-from pgdyno.generators.transaction_log import keep_sent_part
+from pgdyno.generators.transaction_log import MOST_BYTES, keep_sent_part
+from pgdyno.model import numbers
+from pgdyno.model.cells.greeting import await_greeting
 from pgdyno.model.errors import GeneratorFailedError
 
 Event = Mapping[str, Any]
 
 _CONNECT_TIMEOUT_S = 600.0  # with what is done before clients connect, such as making tables
 _END_TIMEOUT_S = 30.0
-_ARRIVAL_TIMEOUT_S = 120.0  # of a driver that is sent: 2 MB, at 17 kB/s
-_MOST_CHATTER = 200  # lines that a login may say before what was sent does
+_MOST_LINE_BYTES = 1 << 20  # the results of 10,000 clients take half of that
+_LOOK_S = 0.1
+_SHOWN = 80  # characters of a line that is no event
+_MOST_LINES = 64  # that wait to be received; more wait in the pipe
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,17 @@ class Distance:
     """The stretch between pgdyno and a driver on another host.
 
     ``first`` is sent before the job; ``greeting`` is the line that says that it has arrived. ``log_prefixes``
-    are where the transactions of each arm are to be here: there, they are logged by the arm's number.
+    are where the transactions of each arm are to be here: there, they are logged by the arm's number. The
+    limits are of its arrival (2 MB, at 17 kB/s), and of all its logs.
     """
 
     host: str
     first: bytes = field(repr=False)
     greeting: str
     log_prefixes: Sequence[Path]
+    arrival_limit_s: float = 120.0
+    logs_limit_s: float = 600.0
+    most_log_bytes: int = MOST_BYTES
 
 
 @dataclass
@@ -52,8 +64,9 @@ class DriverProcess:
     environment: Mapping[str, str]
     output_file: Path
     distance: Distance | None = None
-    _process: subprocess.Popen[str] | None = field(default=None, init=False)
-    _events: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue, init=False)
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _events: queue.Queue[bytes | None] = field(default_factory=lambda: queue.Queue(_MOST_LINES), init=False)
+    _reader: threading.Thread | None = field(default=None, init=False)
 
     @property
     def is_started(self) -> bool:
@@ -74,12 +87,12 @@ class DriverProcess:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 env=dict(self.environment),
-                text=True,
                 start_new_session=True,
             )
-        threading.Thread(target=self._read_events, args=(self._process,), daemon=True).start()
+        self._reader = threading.Thread(target=self._read_events, args=(self._process,), daemon=True)
+        self._reader.start()
         if self.distance:
-            self._cover(self.distance, self._process)
+            self._cover(self.distance)
         self._write(job)
         self.expect("ready", self.receive(_CONNECT_TIMEOUT_S))
 
@@ -92,20 +105,19 @@ class DriverProcess:
 
         Raises: GeneratorFailedError with the driver's own words if that is an error, or none comes in time.
         """
-        line = self._line(timeout_s)
         try:
-            event: Event = json.loads(line)
-            name = event["event"]
-        except (ValueError, TypeError, KeyError):  # of a program on another host that is not ours
-            raise self.failure(f"it said {line[:80]!a}, which is no event") from None
-        if name == "error":
-            raise _as_error(event)
-        return event
+            event = event_of(self._line(timeout_s))
+            if event["event"] != "error":
+                return event
+            error = error_of(event)
+        except ValueError as wrong:  # of a program on another host that is not ours
+            raise self.failure(str(wrong)) from None
+        raise error
 
     def expect(self, name: str, event: Event) -> Event:
         """Return the event if it is of this name. Raises: GeneratorFailedError."""
         if event["event"] != name:
-            raise self.failure(f'it said "{event["event"]}" instead of "{name}"')
+            raise self.failure(f'it said "{event["event"][:80]}" instead of "{name}"')
         return event
 
     def stop(self) -> Event:
@@ -115,21 +127,27 @@ class DriverProcess:
         self.expect("end", self.receive(_END_TIMEOUT_S))
         if self.distance:
             self._keep_logs(self.distance)
-        process = self._running()
-        if process.wait(_END_TIMEOUT_S) != 0:
-            raise self.failure(f"its status is {process.returncode}")
+        try:
+            status = self._running().wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise self.failure(f"it did not end within {numbers.duration(_END_TIMEOUT_S)}") from None
+        if status != 0:
+            raise self.failure(f"its status is {status}")
         return phase
 
     def close(self) -> None:
-        """Kill it if it still runs."""
+        """Kill it if it still runs, with all that it has started: ssh reaches some hosts by another ssh."""
         if self._process is None:
             return
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):  # what was not read yet is lost with it
-                    pipe.close()
+        if self._process.returncode is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        ends_s = time.monotonic() + _END_TIMEOUT_S
+        while self._reader and self._reader.is_alive() and time.monotonic() < ends_s:
+            with contextlib.suppress(queue.Empty):  # it may wait for room for an event
+                self._events.get(timeout=_LOOK_S)
 
     def failure(self, why: str) -> GeneratorFailedError:
         """Return an error with the driver's output."""
@@ -142,63 +160,91 @@ class DriverProcess:
             hint=f"pgdyno cell check looks at {self.distance.host} and at the network between",
         )
 
-    def _cover(self, distance: Distance, process: subprocess.Popen[str]) -> None:
+    def _cover(self, distance: Distance) -> None:
         """Send everything that comes before the job, and wait until it has arrived."""
-        assert process.stdin is not None  # noqa: S101 — it was opened as a pipe
-        watchdog = threading.Timer(_ARRIVAL_TIMEOUT_S, process.kill)
-        watchdog.start()
-        try:
-            with (
-                contextlib.suppress(BrokenPipeError),  # its end is seen by its output
-                os.fdopen(os.dup(process.stdin.fileno()), "wb") as pipe,
-            ):
-                pipe.write(distance.first)
-        finally:
-            watchdog.cancel()
-        for _ in range(_MOST_CHATTER):
-            if self._line(_ARRIVAL_TIMEOUT_S).strip() == distance.greeting:
-                return
-        raise self.failure("a login says other things than what was sent would")
+        ends_s = time.monotonic() + distance.arrival_limit_s
+        late = f"it did not arrive within {numbers.duration(distance.arrival_limit_s)}"
+        with contextlib.suppress(BrokenPipeError):  # its end is seen by its output
+            self._pour(distance.first, ends_s, late)
+        if not await_greeting(lambda: self._line(ends_s - time.monotonic(), late), distance.greeting):
+            raise self.failure("a login says other things than what was sent would")
 
     def _keep_logs(self, distance: Distance) -> None:
-        while (event := self.receive(_END_TIMEOUT_S))["event"] != "logs-ended":
-            keep_sent_part(distance.host, distance.log_prefixes, self.expect("log", event))
+        """Keep all parts of its logs, within limits: that host may send without end."""
+        ends_s, room = time.monotonic() + distance.logs_limit_s, distance.most_log_bytes
+        while (left_s := ends_s - time.monotonic()) > 0:
+            event = self.receive(min(_END_TIMEOUT_S, left_s))
+            if event["event"] == "logs-ended":
+                return
+            room -= keep_sent_part(distance.host, distance.log_prefixes, self.expect("log", event))
+            if room < 0:
+                raise self.failure(f"its logs have more than {numbers.size(distance.most_log_bytes)}")
+        raise self.failure(f"its logs did not come within {numbers.duration(distance.logs_limit_s)}")
 
-    def _line(self, timeout_s: float) -> str:
+    def _line(self, timeout_s: float, late: str | None = None) -> bytes:
         """Return the next line of its output. Raises: GeneratorFailedError if none comes in time."""
         try:
-            line = self._events.get(timeout=timeout_s)
+            line = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
-            raise self.failure(f"it said nothing for {timeout_s:.0f} s") from None
+            raise self.failure(late or f"it said nothing for {timeout_s:.0f} s") from None
         if line is None:
             raise self.failure("it ended before it was stopped")
+        if len(line) > _MOST_LINE_BYTES:
+            raise self.failure(f"it said a line of more than {numbers.size(_MOST_LINE_BYTES)}")
         return line
 
-    def _read_events(self, process: subprocess.Popen[str]) -> None:
+    def _read_events(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
-        with contextlib.suppress(ValueError):  # closed while reading: close() has ended the driver
-            for line in process.stdout:
+        with process.stdout as output:
+            for line in iter(partial(output.readline, _MOST_LINE_BYTES + 1), b""):
                 self._events.put(line)
+                if len(line) > _MOST_LINE_BYTES:
+                    break
         self._events.put(None)
 
     def _write(self, line: str) -> None:
-        pipe = self._running().stdin
-        assert pipe is not None  # noqa: S101 — it was opened as a pipe
+        ends_s = time.monotonic() + _CONNECT_TIMEOUT_S
         try:
-            pipe.write(f"{line}\n")
-            pipe.flush()
+            self._pour(f"{line}\n".encode(), ends_s, "it takes no command")
         except BrokenPipeError:
             self.receive(_END_TIMEOUT_S)  # raises what the driver said before it ended
-            raise
+            raise self.failure("it ended before it was stopped") from None
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _pour(self, text: bytes, ends_s: float, late: str) -> None:
+        """Write to its input, in pieces that its pipe has room for: nothing waits without end.
+
+        Raises: BrokenPipeError, GeneratorFailedError with ``late``.
+        """
+        pipe, waiting, rest = self._running().stdin, select.poll(), memoryview(text)
+        assert pipe is not None  # noqa: S101 — it was opened as a pipe
+        waiting.register(pipe, select.POLLOUT)
+        while rest:
+            if not waiting.poll(max(0.0, ends_s - time.monotonic()) * 1000):
+                raise self.failure(late)
+            rest = rest[os.write(pipe.fileno(), rest[: select.PIPE_BUF]) :]
+
+    def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise GeneratorFailedError("pgdyno-driver was not started")
         return self._process
 
 
-def _as_error(event: Event) -> GeneratorFailedError:
-    code = f" (SQLSTATE {event['sqlstate']})" if "sqlstate" in event else ""
+def event_of(line: bytes) -> Event:
+    """Return the event in a line. Raises: ValueError with the line's beginning."""
+    try:
+        event = json.loads(line)
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            return event
+    except (ValueError, RecursionError):  # bad UTF-8 is a ValueError, too
+        pass
+    raise ValueError(f"it said {line[:_SHOWN].decode(errors='replace')!a}, which is no event")
+
+
+def error_of(event: Event) -> GeneratorFailedError:
+    """Return the driver's error. Raises: ValueError if there are no words in it."""
+    message, state, detail, hint = (event.get(name) for name in ("message", "sqlstate", "detail", "hint"))
+    if not isinstance(message, str) or any(not isinstance(one, str | None) for one in (state, detail, hint)):
+        raise ValueError("it reports an error without words")
     return GeneratorFailedError(
-        f"{event['message']}{code}", detail=event.get("detail"), hint=event.get("hint")
+        f"{message} (SQLSTATE {state})" if state else message, detail=detail, hint=hint
     )

@@ -19,7 +19,7 @@ from typing import Any
 
 from pgdyno.model.errors import GeneratorFailedError
 
-_MOST_BYTES = 2 << 30  # arbitrary: some 60 million transactions since the last call
+MOST_BYTES = 2 << 30  # arbitrary: some 60 million transactions since the last call
 _SENT_FILE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})", re.ASCII)  # ARM.THREAD
 _MOST_PART_BYTES = 1 << 20  # the program on a load host sends an eighth of that
 
@@ -44,7 +44,7 @@ class TransactionLog:
         paths = sorted(self.prefix.parent.glob(f"{glob.escape(self.prefix.name)}.*"))
         read: list[bytes] = []
         for path in paths:
-            read.append(self._read_file(path, _MOST_BYTES - sum(map(len, read))))
+            read.append(self._read_file(path, MOST_BYTES - sum(map(len, read))))
         return b"".join(read)
 
     def _read_file(self, path: Path, most_bytes: int) -> bytes:
@@ -54,7 +54,7 @@ class TransactionLog:
             if new_bytes > most_bytes:
                 raise GeneratorFailedError(
                     "a generator's log is larger than what is read at once",
-                    detail=f"{path} has {new_bytes} new bytes, a generator may write {_MOST_BYTES}",
+                    detail=f"{path} has {new_bytes} new bytes, a generator may write {MOST_BYTES}",
                     hint="measure in shorter blocks: --block, or block_s in an experiment file",
                 )
             file.seek(offset)
@@ -77,20 +77,30 @@ def _open_plain(path: str, flags: int) -> int:
     return file
 
 
-def keep_sent_part(host: str, prefixes: Sequence[Path], event: Mapping[str, Any]) -> None:
-    """Append a part of a log that a host has sent; ``prefixes`` are those of the arms here.
+def keep_sent_part(host: str, prefixes: Sequence[Path], event: Mapping[str, Any]) -> int:
+    """Append a part of a log that a host has sent; return its size. ``prefixes`` are of the arms here.
 
-    Raises: GeneratorFailedError for any other event.
+    Raises: GeneratorFailedError for any other event, and for a part that is cut off or too large.
     """
     try:
         arm, thread = map(int, _matched(event["file"]))
         prefix = prefixes[arm]
         packed = base64.b64decode(event["part"], validate=True)
-        part = zlib.decompressobj().decompress(packed, _MOST_PART_BYTES)
+        part = _unpacked(packed)
     except (KeyError, IndexError, TypeError, ValueError, zlib.error) as error:
         raise GeneratorFailedError(f"{host} sends a log that is none of pgdyno-driver's") from error
     with open(prefix.with_name(f"{prefix.name}.{thread}"), "ab", opener=_open_own) as file:
         file.write(part)
+    return len(part)
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """Return a part of a log. Raises: ValueError, or zlib's error, unless it is whole and not too large."""
+    unpacking = zlib.decompressobj()
+    part = unpacking.decompress(packed, _MOST_PART_BYTES)
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError("it is cut off, or too large, or something follows")
+    return part
 
 
 def _matched(name: str) -> Sequence[str]:

@@ -9,15 +9,22 @@ with its input, or when its time is over.
 from __future__ import annotations
 
 import base64
+import contextlib
+import ctypes
+import errno
 import functools
 import hashlib
 import json
+import math
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,7 +32,40 @@ TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
 PROGRAM = "pgdyno-driver"
 VERSION_LIMIT_S = 10.0
 PART_BYTES = 128 << 10  # of a log, in one event
+SET_DEATH_SIGNAL = 1  # linux/prctl.h
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
+NOT_RUN = "does not run on this host: "  # the controller looks for it
+ISSUES_LOAD = "another pgdyno issues load from this host"  # and for that
+ALONE = "\0pgdyno-load"  # a socket without a file: the kernel gives it back, however we end
+ALONE_WAIT_S, ALONE_POLL_S = 10.0, 0.1  # a load that has just been ended takes a moment
+
+
+def alone(lifetime_s: float) -> socket.socket:
+    """Return a socket that one program on this host can have; leave if another has it for long."""
+    taken, ends = socket.socket(socket.AF_UNIX), time.monotonic() + ALONE_WAIT_S
+    while True:
+        try:
+            taken.bind(ALONE)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        else:
+            return taken
+        if time.monotonic() > ends:
+            sys.exit(
+                f"{ISSUES_LOAD}, or a run that was cut off, which ends within "
+                f"{math.ceil(lifetime_s / 60)}\u00a0minutes if it was as long as this one"
+            )
+        time.sleep(ALONE_POLL_S)
+
+
+@contextlib.contextmanager
+def working_in(place: str) -> Iterator[None]:
+    """Leave, with the system's words, if a directory of temporary files cannot be worked in."""
+    try:
+        yield
+    except OSError as error:
+        sys.exit(f"{PROGRAM} cannot work in {place}: {error.strerror or error}")
 
 
 def placed(directory: Path, header: dict[str, Any]) -> Path:
@@ -47,17 +87,21 @@ def require_runnable(program: Path) -> None:
             stderr=subprocess.STDOUT, timeout=VERSION_LIMIT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        sys.exit(f"{PROGRAM} does not run on this host: {getattr(error, 'strerror', None) or error}")
+        sys.exit(f"{PROGRAM} {NOT_RUN}{getattr(error, 'strerror', None) or error}")
     if done.returncode != 0:
         said = done.stdout.decode(errors="replace").replace(f"{program.parent}/", "").splitlines()
-        sys.exit(f"{PROGRAM} does not run on this host: {(said or ['it says nothing'])[-1][:300]}")
+        sys.exit(f"{PROGRAM} {NOT_RUN}{(said or ['it says nothing'])[-1][:300]}")
 
 
 def run(program: Path, header: dict[str, Any]) -> None:
-    """Run the generator in its directory, with our input and output, until it ends."""
+    """Run the generator in its directory, with our input and output, until it ends, or we do."""
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     environment.update(header["environment"])
-    process = subprocess.Popen([str(program), *header["arguments"]], cwd=program.parent, env=environment)
+    prctl = ctypes.CDLL(None).prctl
+    process = subprocess.Popen(
+        [str(program), *header["arguments"]], cwd=program.parent, env=environment,
+        preexec_fn=lambda: prctl(SET_DEATH_SIGNAL, signal.SIGKILL),  # noqa: PLW1509 — we have no threads
+    )  # fmt: skip
     try:
         status = process.wait()
     finally:
@@ -86,13 +130,18 @@ def main(greeting: str) -> None:
     """Take the program, greet, run it, and send its logs. The alarm was set as we began to arrive."""
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    header = json.loads(sys.stdin.buffer.readline())
-    with tempfile.TemporaryDirectory(prefix="pgdyno-", dir=os.environ.get("TMPDIR") or TEMPORARY) as own:
-        program = placed(Path(own), header)
-        require_runnable(program)
-        say(greeting)
-        run(program, header)
-        send_logs(Path(own))
+    place = os.environ.get("TMPDIR") or TEMPORARY
+    with alone(float(sys.argv[2])):
+        header = json.loads(sys.stdin.buffer.readline())
+        with working_in(place):
+            own = tempfile.TemporaryDirectory(prefix="pgdyno-", dir=place)
+        with own as directory:
+            with working_in(place):
+                program = placed(Path(directory), header)
+            require_runnable(program)
+            say(greeting)
+            run(program, header)
+            send_logs(Path(directory))
 
 
 def say(text: str) -> None:

@@ -10,16 +10,21 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from pgdyno.model.cells.cell import CellHost
+from pgdyno.model.cells.greeting import await_greeting
 from pgdyno.model.errors import RemoteHostError
-from pgdyno.remote.channel import opened_channel
-from pgdyno.remote.runner import Runner
+from pgdyno.remote._load_program import ISSUES_LOAD, NOT_RUN, PROGRAM
+from pgdyno.remote.channel import Channel, opened_channel
 from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
+__all__ = ["DOES_NOT_RUN", "ISSUES_LOAD", "DriverSending", "driver_sending", "require_driver_runs"]
+
 LOAD_MODULES = ("_load_program",)
+DOES_NOT_RUN = f"{PROGRAM} {NOT_RUN}"  # the host's last words then; the system's follow
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,16 @@ def driver_sending(
 ) -> DriverSending:
     """Return how to start the driver on a host, where it lives for so long at most."""
     load, greeting = program_text(LOAD_MODULES), f"pgdyno-load-{secrets.token_hex(16)}"
-    argv = ssh_command(host, ssh_config, start_command(load, greeting, lifetime_s))
-    return DriverSending(argv, ssh_environment(), load + _packed(program, arguments, environment), greeting)
+    argv = ssh_command(host, ssh_config, start_command(load, greeting, lifetime_s), is_alone=True)
+    packed, checksum = _packed(program)
+    header = {
+        "size": len(packed),
+        "sha256": checksum,
+        "arguments": list(arguments),
+        "environment": dict(environment),
+    }
+    first = load + json.dumps(header).encode() + b"\n" + packed
+    return DriverSending(argv, ssh_environment(), first, greeting)
 
 
 def require_driver_runs(host: CellHost, ssh_config: Path | None, program: Path, limit_s: float) -> None:
@@ -58,20 +71,31 @@ def require_driver_runs(host: CellHost, ssh_config: Path | None, program: Path, 
         watchdog.start()
         try:
             channel.send(sending.first)
-            Runner(channel, sending.greeting).begin()
-            if not channel.line().startswith(program.name.encode()):
-                raise RemoteHostError(f"{program.name} says other things there than its version")
+            if not await_greeting(channel.line, sending.greeting):
+                raise RemoteHostError(f"it says other things than {program.name} would")
+            _require_version(channel, program.name)
+            channel.finish()  # it has to be gone when the first load comes
         finally:
             watchdog.cancel()
             watchdog.join()
 
 
-def _packed(program: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> bytes:
+def _require_version(channel: Channel, name: str) -> None:
+    """Read the driver's version. Raises: RemoteHostError with a hint: ssh has done its part."""
+    try:
+        said = channel.line()
+    except RemoteHostError as error:
+        raise RemoteHostError(
+            f"{name} does not say its version there",
+            detail=error.detail or error.message,
+            hint="pgdyno cell check looks at that host, and at the network between",
+        ) from error
+    if not said.startswith(name.encode()):
+        raise RemoteHostError(f"{name} says other things there than its version")
+
+
+@cache
+def _packed(program: Path) -> tuple[bytes, str]:
+    """Return a program, compressed, and its checksum; it is sent with each load, and stays the same."""
     packed = zlib.compress(program.read_bytes(), 1)
-    header = {
-        "size": len(packed),
-        "sha256": hashlib.sha256(packed).hexdigest(),
-        "arguments": list(arguments),
-        "environment": dict(environment),
-    }
-    return json.dumps(header).encode() + b"\n" + packed
+    return packed, hashlib.sha256(packed).hexdigest()

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.model.cells.cell import CellHost, HostRole
+from pgdyno.model.cells.greeting import await_greeting
 from pgdyno.model.errors import RemoteHostError
 from pgdyno.remote.answers import (
     AcceptAnswer,
@@ -30,8 +31,6 @@ from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
 RUNNER_MODULES = ("_network_program", "_runner_program")
-_MOST_CHATTER = 200
-"""Lines that a login may say before the runner does: ``.bashrc`` and the like."""
 
 
 class Runner:
@@ -48,11 +47,9 @@ class Runner:
 
     def begin(self) -> None:
         """Wait until it greets. Raises: RemoteHostError, with ssh's words, if it does not."""
-        for _ in range(_MOST_CHATTER):
-            if self._channel.line().strip() == self._greeting.encode():
-                self.has_begun = True
-                return
-        raise RemoteHostError("it says other things than pgdyno's runner would")
+        if not await_greeting(self._channel.line, self._greeting):
+            raise RemoteHostError("it says other things than pgdyno's runner would")
+        self.has_begun = True
 
     def clock(self) -> int:
         """Return its clock, in ns since 1970."""

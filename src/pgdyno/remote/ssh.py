@@ -40,10 +40,19 @@ _DIALOGUES = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS"})
 """Variables by which ssh before 8.4, which does not know SSH_ASKPASS_REQUIRE, asks in a window."""
 
 
-def ssh_command(host: CellHost, ssh_config: Path | None, command: Sequence[str]) -> list[str]:
-    """Return the arguments that run a command on a host, each argument arriving there as it is."""
+_NO_MASTER = "ControlPath=none"
+"""A master asks whether the other end is there as its own configuration says, which is never by default."""
+
+
+def ssh_command(
+    host: CellHost, ssh_config: Path | None, command: Sequence[str], *, is_alone: bool = False
+) -> list[str]:
+    """Return the arguments that run a command on a host, each argument arriving there as it is.
+
+    ``is_alone``: it does not go through a master connection of the user's, so that a cut link is noticed.
+    """
     argv = ["ssh", *_reaching(host, ssh_config)]
-    for option in _OPTIONS:
+    for option in (*_OPTIONS, _NO_MASTER) if is_alone else _OPTIONS:
         argv += ["-o", option]
     return [*argv, "--", host.destination, shlex.join(command)]
 

@@ -52,7 +52,8 @@ def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[
     """Return a line per slice, in the order in which they ran.
 
     Units: nanoseconds, shares of the CPUs' time; ``server_cpu_ns_N`` is the CPU time of the N-th variant's
-    server in the slice. ``is_counted`` is 1 if the slice counts, else 0. Where they were recorded,
+    server in the slice. With load from another host, its clock gives a slice's times, and the server's host
+    ``started_ns`` of blocks. ``is_counted`` is 1 if the slice counts, else 0. Where they were recorded,
     ``drained_ns`` is when the last transaction had ended, and ``steal_share`` and ``foreign_cpu_share`` are
     what others took since the line before that has them; else there is no such column.
     """

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
+
+import pytest
 
 from pgdyno.app.arenas.arm import ServerClocks
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver_process import Distance, DriverProcess
+from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.experiment import Slice
 
 TURN = {
@@ -19,32 +24,51 @@ TURN = {
     "server_cpu_ns": [3, 40],
     "client_cpu_ns": 2000,
 }
+AWAY = Distance("client1", b"", "hello", [])
+MS = 1_000_000
+
+
+def turn(arm: int) -> dict[str, Any]:
+    return {**TURN, "arm": arm}
 
 
 class Telling:
-    """A driver that has had one turn."""
+    """A driver that has turns as it is asked to, unless it is given other events."""
 
     is_started = True
-    distance: Distance | None = None
 
-    def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = [TURN, {"event": "turns-ended"}]
+    def __init__(self, events: Sequence[Mapping[str, Any]] = (), distance: Distance | None = None) -> None:
+        self.events = list(events)
+        self.distance = distance
         self.asked: list[dict[str, Any]] = []
 
     def send(self, command: dict[str, Any]) -> None:
         assert command["do"] == "turns"
         self.asked.append(command)
+        if not self.events:
+            self.events = [*map(turn, command["order"]), {"event": "turns-ended"}]
 
-    def receive(self, timeout_s: float) -> dict[str, Any]:
+    def receive(self, timeout_s: float) -> Mapping[str, Any]:
         assert timeout_s > 60  # the driver's own limit
         return self.events.pop(0)
 
-    def expect(self, kind: str, event: dict[str, Any]) -> None:
+    def expect(self, kind: str, event: dict[str, Any]) -> dict[str, Any]:
         assert event["event"] == kind
+        return event
+
+    def stop(self) -> Mapping[str, Any]:
+        return self.events.pop(0)
+
+    def failure(self, why: str) -> GeneratorFailedError:
+        return GeneratorFailedError(f"client1: {why}")
+
+
+def turns_of(driver: Telling, order: Sequence[int] = (0, 1)) -> DrainedTurns:
+    return DrainedTurns(cast("DriverProcess", driver), "", [Path("a"), Path("b")], order)
 
 
 def test_a_slice_has_its_edges_and_the_end_of_its_last_transaction() -> None:
-    turns = DrainedTurns(cast("DriverProcess", Telling()), "", [Path("a"), Path("b")], [0, 1])
+    turns = turns_of(Telling())
     taken = turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], []))
     assert list(taken) == [Slice(1, 100, 150, (3, 40), drained_ns=162)]
     assert turns.client_cpu_us(1) == 2.0
@@ -52,30 +76,78 @@ def test_a_slice_has_its_edges_and_the_end_of_its_last_transaction() -> None:
 
 def test_arms_keep_their_numbers_whatever_order_they_are_connected_in() -> None:
     driver = Telling()
-    turns = DrainedTurns(cast("DriverProcess", driver), "", [Path("a"), Path("b"), Path("c")], [2, 0, 1])
-    (taken,) = turns.take([0, 1, 2, 0], slice_s=0.05, head_s=0.0, servers=ServerClocks([], []))
-    assert driver.asked[0]["order"] == [1, 2, 0, 1]
-    assert taken.arm == 0
-    assert turns.client_cpu_us(0) == 2.0
-    assert turns.client_cpu_us(1) is None
+    turns = turns_of(driver, [2, 0, 1])
+    taken = list(turns.take([0, 1, 2, 0], slice_s=0.05, head_s=0.0, servers=ServerClocks([], [])))
+    assert [asked["order"] for asked in driver.asked] == [[1, 2, 0, 1]]
+    assert [one.arm for one in taken] == [0, 1, 2, 0]
+    assert [turns.client_cpu_us(arm) for arm in range(3)] == [4.0, 2.0, 2.0]
 
 
 class Reading:
-    """Servers whose CPU time is read here."""
+    """Servers whose CPU time is read here, by a clock that each reading puts on by 100 ms."""
 
     pids = ((11, 12), (21,))
 
-    def __init__(self) -> None:
-        self.readings = [(1000, 5000), (1007, 5300)]
+    def __init__(self, driver: Telling) -> None:
+        self.driver = driver
+        self.cpu_ns = iter([(1000, 5000), (3000, 9000), (4000, 9500), (4100, 9700)])
+        self.at_ns = 0
+        self.commands_before: list[int] = []
+        self.rest_before: list[bool] = []
 
     def read_cpu_ns(self) -> tuple[int, ...]:
-        return self.readings.pop(0)
+        self.commands_before.append(len(self.driver.asked))
+        self.rest_before.append(not self.driver.events)
+        self.at_ns += 100 * MS
+        return next(self.cpu_ns)
 
 
-def test_servers_are_read_here_where_the_driver_is_on_another_host() -> None:
-    driver = Telling()
-    driver.distance = Distance("client1", b"", "hello", [])
-    turns = DrainedTurns(cast("DriverProcess", driver), "", [Path("a"), Path("b")], [0, 1])
-    (taken,) = turns.take([1], slice_s=0.05, head_s=0.0, servers=Reading())
-    assert driver.asked[0]["pids"] == []  # of this host: others have the same numbers there
-    assert taken == Slice(1, 100, 150, (7, 300), drained_ns=162)
+def test_servers_are_read_here_while_all_rest_where_the_driver_is_on_another_host() -> None:
+    driver = Telling(distance=AWAY)
+    servers = Reading(driver)
+    turns = replace(turns_of(driver), now_ns=lambda: servers.at_ns)
+    given = turns.take([0, 1], slice_s=0.05, head_s=0.0, servers=servers)
+    assert [one.arm for one in given] == [0, 1]
+    assert servers.commands_before == [0, 1, 1, 2]  # one before each turn is sent, and one after it
+    assert servers.rest_before == [True] * 4  # turns-ended was read
+    assert [asked["order"] for asked in driver.asked] == [[0], [1]]
+    assert [asked["pids"] for asked in driver.asked] == [[], []]  # of this host: others have the same there
+
+
+def test_the_counted_part_has_its_share_of_what_was_used_from_reading_to_reading() -> None:
+    half = {"start_ns": 7, "end_ns": 7 + 110 * MS, "drained_ns": 7 + 150 * MS}  # of 200 ms, without the head
+    driver = Telling([{**TURN, **half}, {"event": "turns-ended"}], AWAY)
+    servers = Reading(driver)
+    turns = replace(turns_of(driver), now_ns=lambda: servers.at_ns)
+    (taken,) = turns.take([1], slice_s=0.11, head_s=0.01, servers=servers)
+    assert taken.server_cpu_ns == (1000, 2000)
+
+
+def test_a_turn_that_lasts_longer_there_than_here_has_no_more_than_was_used() -> None:
+    driver = Telling([{**TURN, "end_ns": 1 << 62, "drained_ns": 1 << 62}, {"event": "turns-ended"}], AWAY)
+    (taken,) = turns_of(driver).take([1], slice_s=0.05, head_s=0.0, servers=Reading(driver))
+    assert taken.server_cpu_ns == (2000, 4000)
+
+
+def test_a_turn_that_was_not_asked_for_is_told_with_the_host() -> None:
+    turns = turns_of(Telling([turn(0)], AWAY))
+    with pytest.raises(GeneratorFailedError) as caught:
+        list(turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], [])))
+    assert caught.value.message == "client1: it tells of a turn of arm '0' when arm 1 had one"
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        {},
+        {"arms": 7},
+        {"arms": ["a"]},
+        {"arms": [{"name": "a", "roles": [{"transactions": "many", "errors": {}}]}]},
+        {"arms": [{"name": "a", "roles": [{"transactions": -1, "errors": {"40001": 1}}]}]},
+        {"arms": [{"name": "a", "roles": [{"transactions": 1, "errors": {"40001": "x"}}]}]},
+    ],
+)
+def test_results_that_are_none_are_told_with_the_host(phase: Mapping[str, Any]) -> None:
+    with pytest.raises(GeneratorFailedError) as caught:
+        turns_of(Telling([phase], AWAY)).end()
+    assert caught.value.message == "client1: its results are none of its kind"

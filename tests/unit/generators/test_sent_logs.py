@@ -14,23 +14,23 @@ from pgdyno.model.errors import GeneratorFailedError
 
 
 def packed(text: bytes) -> str:
-    return base64.b64encode(zlib.compress(text)).decode()
+    return encoded(zlib.compress(text))
 
 
-def keep(directory: Path, event: Mapping[str, object]) -> None:
-    keep_sent_part("client1", [directory / "first", directory / "second"], event)
+def encoded(part: bytes) -> str:
+    return base64.b64encode(part).decode()
+
+
+def keep(directory: Path, event: Mapping[str, object]) -> int:
+    return keep_sent_part("client1", [directory / "first", directory / "second"], event)
 
 
 def test_parts_of_all_threads_are_put_together(tmp_path: Path) -> None:
     for file, part in (("1.0", b"a"), ("1.0", b"b\n"), ("1.12", b"c\n"), ("0.0", b"d\n")):
         keep(tmp_path, {"event": "log", "file": file, "part": packed(part)})
+    assert keep(tmp_path, {"event": "log", "file": "1.3", "part": packed(b"cut")}) == 3
     assert TransactionLog(tmp_path / "second").read_new() == b"ab\nc\n"
     assert TransactionLog(tmp_path / "first").read_new() == b"d\n"
-
-
-def test_no_more_is_unpacked_than_our_program_sends_at_once(tmp_path: Path) -> None:
-    keep(tmp_path, {"event": "log", "file": "0.0", "part": packed(bytes(100 << 20))})
-    assert (tmp_path / "first.0").stat().st_size == 1 << 20
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,12 @@ def test_no_more_is_unpacked_than_our_program_sends_at_once(tmp_path: Path) -> N
         {"part": packed(b"")},
         {"file": "0.0"},
         {"file": "0.0", "part": "?"},
-        {"file": "0.0", "part": base64.b64encode(b"plain").decode()},
+        {"file": "0.0", "part": encoded(b"plain")},
+        {"file": "0.0", "part": packed(bytes((1 << 20) + 1))},  # more than our program sends at once
+        {"file": "0.0", "part": packed(bytes(100 << 20))},
+        {"file": "0.0", "part": encoded(zlib.compress(bytes(1000))[:-1])},  # cut off
+        {"file": "0.0", "part": encoded(b"")},
+        {"file": "0.0", "part": encoded(zlib.compress(b"x") + b"more")},
     ],
 )
 def test_anything_else_is_refused(tmp_path: Path, event: Mapping[str, object]) -> None:

@@ -51,7 +51,7 @@ def test_a_log_that_was_made_to_fill_memory_is_not_read(
     with pytest.raises(GeneratorFailedError) as caught:
         log.read_new()
     assert caught.value.message == "a generator's log is larger than what is read at once"
-    monkeypatch.setattr("pgdyno.generators.transaction_log._MOST_BYTES", 7)
+    monkeypatch.setattr("pgdyno.generators.transaction_log.MOST_BYTES", 7)
     (tmp_path / "log.1").write_bytes(b"one\n")
     (tmp_path / "log.2").write_bytes(b"two\n")
     with pytest.raises(GeneratorFailedError):

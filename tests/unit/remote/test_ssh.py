@@ -26,6 +26,12 @@ def test_nothing_is_asked_and_host_keys_are_checked() -> None:
     assert {"BatchMode=yes", "StrictHostKeyChecking=yes", "ControlMaster=no", "ForwardAgent=no"} <= options
 
 
+def test_a_master_connection_is_used_unless_the_command_is_to_be_alone() -> None:
+    assert not any("ControlPath" in one for one in ssh_command(HOST, None, ["true"]))
+    alone = ssh_command(HOST, None, ["true"], is_alone=True)
+    assert {"ControlPath=none", "ControlMaster=no"} <= set(alone[: alone.index("--")])
+
+
 def test_there_is_no_dialogue_for_an_old_ssh_either(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS", "SSH_AUTH_SOCK"):
         monkeypatch.setenv(name, "something")

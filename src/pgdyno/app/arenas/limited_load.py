@@ -40,7 +40,7 @@ class LimitedLoads(Loads):
     def of(cls, loads: Loads, limits: OwnerLimits, exempt: frozenset[str]) -> LimitedLoads:
         """Return the same loads with limits."""
         plain = (loads.workspace, loads.find_generator, loads.find_driver, loads.scratch, loads.split)
-        return cls(*plain, limits, exempt)
+        return cls(*plain, limits, exempt, placement=loads.placement)
 
     def prepare(
         self,

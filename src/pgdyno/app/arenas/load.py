@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.column_draws import read_draws
 from pgdyno.app.arenas.invariants import Invariants
+from pgdyno.app.arenas.placement import Here, Placement
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
@@ -46,13 +47,14 @@ _LOAD_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True)
 class Loads:
-    """Loads of one experiment: its generators, its scratch directory and its CPU split."""
+    """Loads of one experiment: its generators, its scratch directory, its CPU split, and their place."""
 
     workspace: Workspace
     find_generator: Callable[[str], Generator]
     find_driver: Callable[[], Driver]
     scratch: Path
     split: CpuSplit
+    placement: Placement = field(default_factory=Here, kw_only=True)
 
     def prepare(
         self,
@@ -123,18 +125,14 @@ class Loads:
         order: Sequence[int],
     ) -> Turns:
         prefixes = [self.log_prefix(label) for label in labels]
-        targets = [self._arm_target(arms[index], workload, prefixes[index], index) for index in order]
+        here = [
+            ArmTarget(arm.variant.name, _target(arm, workload), prefix)
+            for arm, prefix in zip(arms, prefixes, strict=True)
+        ]
+        targets = [self.placement.arm_target(here[index], index) for index in order]
         job = driver.job(targets, workload.driver_name, _options(arms[order[0]], workload), request)
-        process = self._turns_driver(arms, labels[0], prefixes, request)
+        process = self.placement.driver(self._driver(arms, labels[0]), prefixes, request.duration_s)
         return DrainedTurns(process, job, prefixes, order, _invariants(arms, workload))
-
-    def _arm_target(self, arm: Arm, workload: Workload, prefix: Path, _number: int) -> ArmTarget:
-        return ArmTarget(arm.variant.name, _target(arm, workload), prefix)
-
-    def _turns_driver(
-        self, arms: Sequence[Arm], label: str, _prefixes: Sequence[Path], _request: LoadRequest
-    ) -> DriverProcess:
-        return self._driver(arms, label)
 
     def run_alone(
         self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
@@ -147,7 +145,7 @@ class Loads:
         request = self._request(workload, design, seconds)
         job = driver.job([target], workload.driver_name, _options(arm, workload), request)
         require_kept = _invariants([arm], workload)
-        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
             run = run_for(process, job, seconds, tell)
         require_kept()
         return run
@@ -168,7 +166,7 @@ class Loads:
         target = ArmTarget(arm.variant.name, _target(arm, workload))
         request = replace(alone, transactions=transactions)
         job = driver.job([target], workload.driver_name, _options(arm, workload), request)
-        with failures_named(workload.name, arm), closing(self._driver([arm], workload.name)) as process:
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
             run_counted(process, job, when_connected)
 
     def connect(self, arm: Arm, workload: Workload) -> Connection:
@@ -183,10 +181,16 @@ class Loads:
 
         ``at_end`` is called when it is done, while its clients are still connected.
         """
-        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self._pinned())
+        request = LoadRequest(
+            step.clients, len(self.split.client), seed, 0, Path(), cpus=self.placement.pinned(self.split)
+        )
         job = driver.job([ArmTarget(arm.variant.name, arm.target())], step.name, step.options, request)
-        with failures_named(step.name, arm), closing(self._driver([arm], step.name)) as process:
+        with failures_named(step.name, arm), closing(self._driver_here(arm, step.name)) as process:
             return run_step(process, job, step, at_end)
+
+    def _driver_here(self, arm: Arm, label: str) -> DriverProcess:
+        self.placement.require_here()
+        return self._driver([arm], label)
 
     def _driver(self, arms: Sequence[Arm], label: str) -> DriverProcess:
         return DriverProcess(
@@ -206,17 +210,14 @@ class Loads:
             log_prefix=Path(),
             protocol=workload.protocol,
             rate_tps=workload.rate_tps,
-            cpus=self._pinned(),
+            cpus=self.placement.pinned(self.split),
             max_errors=MOST_ERRORS if workload.captured else 0,
         )
-
-    def _pinned(self) -> tuple[int, ...]:
-        """Return the CPUs that the driver's threads are pinned to, if they have some of their own."""
-        return self.split.client if self.split.is_isolated else ()
 
     def _frozen(
         self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
     ) -> Turns:
+        self.placement.require_here()
         generator = self.find_generator(workload.generator)
         readable = self._with_readable_scripts(workload)
         loads = []

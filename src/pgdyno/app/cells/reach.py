@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,14 +19,14 @@ from pgdyno.model.errors import RemoteHostError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.remote.answers import FactsAnswer
-from pgdyno.remote.load_driver import require_driver_runs
+from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, require_driver_runs
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
 
 _FACTS_S, _DRIVER_S = 30.0, 120.0
 _GRACE_S = 10.0
 _RUNS_HERE = "the controller has to run on the server's host for now"
-_NOT_RUN = "does not run on this host: "  # in _load_program.py
+_NOEXEC = os.strerror(errno.EACCES)
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,12 @@ class ReachedLoadHost:
     cpus: tuple[int, ...]
     round_trip_s: float
 
-    @property
-    def note(self) -> str:
-        """The note for readers of the results. The name is in quotes, so that bundles hide it."""
+    def note(self, threads: int) -> str:
+        """Return the note for readers of the results. The name is in quotes, so that bundles hide it."""
+        round_trip = numbers.short_duration(self.round_trip_s)
         return (
-            f'load from "{self.host.name}" over the network, round trip '
-            f"{numbers.short_duration(self.round_trip_s)}; CPUs that issue it: {len(self.cpus)}, which sleep "
-            "when they are idle"
+            f'load from "{self.host.name}" over the network, round trip {round_trip}; threads that issue it: '
+            f"{threads}, on CPUs that sleep when they are idle"
         )
 
 
@@ -69,9 +69,12 @@ def reach_load_host(cell: CellHosts, driver: Path, progress: Progress) -> Reache
             there.begin()
             cpus = _usable(host, there.facts(host), here.facts(host))
             probe = _probe(here, there, address, cell, host)
-            require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S)
         except RemoteHostError as error:
             raise _explained(host, cell.ssh_config, error, has_begun=there.has_begun) from error
+    try:
+        require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S)
+    except RemoteHostError as error:
+        raise _explained(host, cell.ssh_config, error, has_begun=False) from error
     return ReachedLoadHost(host, cell.ssh_config, address, probe.load_address, cpus, probe.round_trip_s)
 
 
@@ -86,7 +89,7 @@ def _only(loads: tuple[CellHost, ...]) -> CellHost:
 
 
 def _own_address(server: CellHost) -> str:
-    """Return the server's address, which is one of this machine's. Raises: UsageError otherwise."""
+    """Return the server's address: one of this machine's that others reach. Raises: UsageError otherwise."""
     where = f"[hosts.{server.name}]"
     if server.address is None:
         raise UsageError(
@@ -96,6 +99,7 @@ def _own_address(server: CellHost) -> str:
         )
     try:
         family, _, _, _, place = socket.getaddrinfo(server.address, 0, type=socket.SOCK_STREAM)[0]
+        _require_reachable(server, str(place[0]), where)
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.bind(place)
     except OSError as error:
@@ -107,13 +111,20 @@ def _own_address(server: CellHost) -> str:
             detail=_RUNS_HERE,
             hint=f"run this command on {server.name}, or correct address in {where}",
         ) from error
-    address = str(place[0])
-    if ip_address(address.partition("%")[0]).is_loopback:
+    return str(place[0])
+
+
+def _require_reachable(server: CellHost, address: str, where: str) -> None:
+    """Raise UsageError for an address that means something else, or nothing, on another host."""
+    found = ip_address(address.partition("%")[0])
+    if found.is_loopback or (found.version == 6 and found.is_link_local):
         raise UsageError(
             f"no other host reaches {server.name} at {address}",
+            detail="it is of this host alone"
+            if found.is_loopback
+            else "it is a link-local address, which each host reaches by a network card of its own",
             hint=f"give {where} the address of a network: address = …",
         )
-    return address
 
 
 def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer) -> tuple[int, ...]:
@@ -155,14 +166,27 @@ def _explained(
     """Return the error with the host's name, and ssh's words explained."""
     if error.hint:
         return error
-    said = error.detail or ""
-    if _NOT_RUN in said:
+    words = error.detail or ""
+    if why := _after(DOES_NOT_RUN, words):
         return RemoteHostError(
             f"pgdyno-driver does not run on {host.name}",
-            detail=said.partition(_NOT_RUN)[2],
+            detail=why,
             hint="it takes a C library (glibc) that is as new as this machine's: use a load host with such a "
-            "system",
+            "system"
+            if why != _NOEXEC
+            else "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
+        )
+    if ISSUES_LOAD in words:
+        return RemoteHostError(
+            f"{host.name} issues another load",
+            detail=f"{ISSUES_LOAD}{_after(ISSUES_LOAD, words)}",
+            hint="wait until that has ended",
         )
     reaching = by_hand(host, ssh_config)
     trouble = explained(error.message, error.detail, reaching, has_begun=has_begun)
     return RemoteHostError(f"{host.name}: {trouble.said}", hint=trouble.next_step)
+
+
+def _after(said: str, words: str) -> str:
+    """Return the rest of the line in which our program has said something; nothing if it has not."""
+    return words.partition(said)[2].partition("\n")[0].strip()

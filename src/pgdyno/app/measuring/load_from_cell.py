@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from pgdyno.app.arenas.arm import DATABASE
-from pgdyno.app.arenas.cell_loads import CellLoads
+from pgdyno.app.arenas.on_load_host import placed_on
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.cells.reach import reach_load_host
 from pgdyno.app.measuring.conditions import Conditions
@@ -28,13 +28,16 @@ def loaded_from_cell(
     """
     if conditions.cell is None:
         return arena, study
-    _require_issuable(conditions.workloads[name] for name in study.workloads)
+    workloads = [conditions.workloads[name] for name in study.workloads]
+    _require_issuable(workloads)
     load_host = reach_load_host(conditions.cell, arena.loads.find_driver().program, progress)
     by = entrance(
         arena.loads.scratch, load_host.server_address, load_host.address, user=SUPERUSER, database=DATABASE
     )
-    opened = replace(arena, entrance=by, loads=CellLoads.of(arena.loads, load_host, by))
-    return opened, replace(study, notes=(*study.notes, load_host.note))
+    clients = min(workload.clients or study.design.clients for workload in workloads)
+    threads = min(len(load_host.cpus), clients)  # a thread for each client at most
+    opened = replace(arena, entrance=by, loads=placed_on(arena.loads, load_host, by, threads))
+    return opened, replace(study, notes=(*study.notes, load_host.note(threads)))
 
 
 def _require_issuable(workloads: Iterable[Workload]) -> None:
@@ -43,5 +46,5 @@ def _require_issuable(workloads: Iterable[Workload]) -> None:
             raise UsageError(
                 f"{workload.name} cannot be issued by a load host yet",
                 detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
-                hint="leave --cell out, or choose another workload: pgbench-select",
+                hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.experiment import CELL_OPTION, Experiment
 
 
 def require_same(
@@ -18,6 +18,11 @@ def require_same(
     if is_imported:
         raise UsageError(
             f"experiment {stored.id} was imported: a measurement here would not be comparable",
+            hint="repeat its command line without --resume",
+        )
+    if CELL_OPTION in stored.options:
+        raise UsageError(
+            f"experiment {stored.id} had its load from another host: it is measured from the beginning",
             hint="repeat its command line without --resume",
         )
     if stored.variants != asked.variants or stored.workloads != asked.workloads:

@@ -195,7 +195,7 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
     before, after = block.host
     server_us = sum(sum(delta.get(SERVER_CPU, ())) for delta in block.deltas)
     client_us = sum(sum(delta.get(CLIENT_CPU, ())) for delta in block.deltas)
-    here_us = server_us + (0.0 if split.load_host_cpus else client_us)
+    here_us = server_us + (0.0 if split.load_host_threads else client_us)
     ours_s = here_us / 1e6 + block.own_cpu_s
     audit = audit_block(
         block.slices, design.slice_s, block.host, split, ours_s=ours_s, client_s=client_us / 1e6

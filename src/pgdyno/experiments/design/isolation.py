@@ -12,20 +12,20 @@ _CLIENT_SHARE = 4  # one CPU in four issues load: arbitrary; a saturated client 
 class CpuSplit:
     """Which CPUs serve and which issue load; both are the same set when they are not isolated.
 
-    ``spinners`` are processes that only keep these CPUs awake. ``load_host_cpus`` is how many CPUs of another
-    host issue load instead of any here; 0: none.
+    ``spinners`` are processes that only keep these CPUs awake. ``load_host_threads`` is how many threads of
+    another host issue load instead of any CPU here; 0: none.
     """
 
     server: tuple[int, ...]
     client: tuple[int, ...]
     is_isolated: bool
     spinners: tuple[int, ...] = ()
-    load_host_cpus: int = 0
+    load_host_threads: int = 0
 
     @property
     def client_count(self) -> int:
-        """How many CPUs issue load, here or on the load host."""
-        return self.load_host_cpus or len(self.client)
+        """How many CPUs issue load, here or on the load host: a thread there takes one."""
+        return self.load_host_threads or len(self.client)
 
 
 def split_cpus(cpus: Iterable[int], *, is_wanted: bool) -> CpuSplit:

@@ -126,9 +126,11 @@ class Design:
 class Slice:
     """One turn of one arm. ``arm`` indexes the experiment's variants; times are wall-clock ns.
 
+    They are by the clock of the host that issued the load; a block's ``started_ns`` is by the server's.
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
-    it was its turn or not. ``drained_ns`` is when the last transaction that was under way at its end had
-    ended; None where a generator was frozen instead, or nobody recorded it. ``steal_share`` and
+    it was its turn or not; with load from another host, the part's share by time of what it used from before
+    the turn until all rested again. ``drained_ns`` is when the last transaction that was under way at its end
+    had ended; None where a generator was frozen instead, or nobody recorded it. ``steal_share`` and
     ``foreign_cpu_share`` are what the hypervisor and other processes took of the CPUs since the
     last slice that has them; None within such a window.
 
@@ -165,7 +167,8 @@ class ArmBlock:
 class Block:
     """All arms, close in time. ``void`` is the reason why it does not count, else None.
 
-    ``left_out`` are the slices, counted from 0, that do not count although the block does.
+    ``started_ns`` is by the clock of the server's host. ``left_out`` are the slices, counted from 0, that do
+    not count although the block does.
     """
 
     workload: str

@@ -70,7 +70,7 @@ class BusyLoad(NoServer):
 
 
 def test_the_time_of_a_load_host_is_none_of_ours() -> None:
-    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_cpus=4)
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=4)
     assert CpuReading.read([cast("Arm", BusyLoad())], SPLIT).ours_s > 3600
     assert CpuReading.read([cast("Arm", BusyLoad())], elsewhere).ours_s < 3600
 

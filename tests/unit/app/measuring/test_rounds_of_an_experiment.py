@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -242,3 +242,13 @@ def test_what_was_imported_is_not_continued(store: ExperimentStore) -> None:
         f"experiment {imported_experiment().id} was imported: a measurement here would not be comparable\n"
         "HINT:  repeat its command line without --resume"
     )
+
+
+def test_what_had_its_load_from_another_host_is_not_continued_from_here(store: ExperimentStore) -> None:
+    workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
+    study = Study("s", "?", variants=(Variant("a"), Variant("b")), workloads=(WORKLOAD,), design=Design())
+    run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads)
+    store.save(replace(imported_experiment(), options={"cell": "hosts.toml"}))
+    with pytest.raises(UsageError) as caught:
+        run.run(study, resume=imported_experiment().id)
+    assert caught.value.message.endswith("had its load from another host: it is measured from the beginning")

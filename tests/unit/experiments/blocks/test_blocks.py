@@ -76,7 +76,7 @@ def test_a_quiet_block_counts() -> None:
 
 
 def test_a_load_host_is_saturated_when_its_own_cpus_are() -> None:
-    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_cpus=4)
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=4)
     audit = audit_of([Slice(0, 0, 100 * MS, (0,))], 0.1, wall_s=4, split=elsewhere)
     assert audit["foreign_cpu_share"] == pytest.approx(0.1 / 8)  # of the two CPUs here
     assert audit["client_saturation_share"] == pytest.approx(2.0 / 16)

@@ -1,0 +1,56 @@
+"""``pgdyno compare --cell``: options and workloads that do not go with a load host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+from click.testing import CliRunner
+from tests.fix_progress import Remembered
+
+from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.load_from_cell import loaded_from_cell
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.cli.main import cli
+from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
+from pgdyno.model.errors import HostsFileError, UsageError
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.variants.variant import Variant
+
+CELL = CellHosts(
+    CellHost("db1", HostRole.SERVER, "db1", address="10.0.0.1"),
+    (CellHost("client1", HostRole.LOAD, "client1"),),
+)
+COMPARE = ("compare", "a", "b", "--embedded", "--workload", "pgbench-select", "--cell")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--resume", "x"], "--resume"),
+        (["--no-isolate"], "--isolate or --no-isolate"),
+        (["--isolate", "--resume", "x"], "--isolate or --no-isolate and --resume"),
+    ],
+)
+def test_options_that_mean_nothing_with_a_load_host_are_refused(options: list[str], said: str) -> None:
+    error = CliRunner().invoke(cli, [*COMPARE, "hosts.toml", *options], standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == f"--cell does not go with {said}"
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    error = CliRunner().invoke(cli, [*COMPARE, str(tmp_path / "no.toml")], standalone_mode=False).exception
+    assert isinstance(error, HostsFileError)
+    assert error.message == f'could not read "{tmp_path}/no.toml"'
+
+
+def test_the_driver_alone_issues_load_from_another_host() -> None:
+    workloads = find_workloads(("pgbench-select",), generator="pgbench")
+    conditions = Conditions(None, workloads, Design(), cell=CELL)
+    study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads))
+    with pytest.raises(UsageError) as caught:
+        loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
+    assert caught.value.message == "pgbench-select cannot be issued by a load host yet"
