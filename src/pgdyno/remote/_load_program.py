@@ -15,7 +15,6 @@ import errno
 import functools
 import hashlib
 import json
-import math
 import os
 import signal
 import socket
@@ -40,7 +39,7 @@ ALONE = "\0pgdyno-load"  # a socket without a file: the kernel gives it back, ho
 ALONE_WAIT_S, ALONE_POLL_S = 10.0, 0.1  # a load that has just been ended takes a moment
 
 
-def alone(lifetime_s: float) -> socket.socket:
+def alone() -> socket.socket:
     """Return a socket that one program on this host can have; leave if another has it for long."""
     taken, ends = socket.socket(socket.AF_UNIX), time.monotonic() + ALONE_WAIT_S
     while True:
@@ -53,8 +52,8 @@ def alone(lifetime_s: float) -> socket.socket:
             return taken
         if time.monotonic() > ends:
             sys.exit(
-                f"{ISSUES_LOAD}, or a run that was cut off, which ends within "
-                f"{math.ceil(lifetime_s / 60)}\u00a0minutes if it was as long as this one"
+                f"{ISSUES_LOAD}, or a run that was cut off, which ends by itself: twice its load's time "
+                "and 15\u00a0minutes after it began"  # as app/arenas/on_load_host.py has it
             )
         time.sleep(ALONE_POLL_S)
 
@@ -131,7 +130,7 @@ def main(greeting: str) -> None:
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     place = os.environ.get("TMPDIR") or TEMPORARY
-    with alone(float(sys.argv[2])):
+    with alone():
         header = json.loads(sys.stdin.buffer.readline())
         with working_in(place):
             own = tempfile.TemporaryDirectory(prefix="pgdyno-", dir=place)

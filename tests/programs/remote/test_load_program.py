@@ -279,15 +279,15 @@ def test_one_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_host_issues_one_load_at_a_time(tmp_path: Path) -> None:
-    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT, 90.0)
+    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT)
     waits, does_not = (b"ALONE_WAIT_S, ALONE_POLL_S = %s" % after for after in (b"10.0", b"0.00"))
     assert waits in sent.first
     impatient = replace(sent, first=sent.first.replace(waits, does_not))
     with closing(driver(tmp_path, sent)) as first:
         first.start("{}")
         assert failure(tmp_path, impatient).detail == (
-            "another pgdyno issues load from this host, or a run that was cut off, which ends within "
-            "2\N{NO-BREAK SPACE}minutes if it was as long as this one"
+            "another pgdyno issues load from this host, or a run that was cut off, which ends by itself: "
+            "twice its load's time and 15\N{NO-BREAK SPACE}minutes after it began"
         )
         first.stop()
     with closing(driver(tmp_path, impatient)) as second:

@@ -18,7 +18,7 @@ from pgdyno.server.connection.network_entrance import NetworkEntrance
 _SPARE_S = 900.0
 """Beyond what a load takes: connecting may take ten minutes, and logs have to come here.
 
-When the link is cut for good, this is how much longer than needed the load host keeps an idle driver.
+When the link is cut for good, the load host keeps an idle driver until then.
 """
 
 
@@ -43,7 +43,7 @@ class OnLoadHost:
             Path(program),
             arguments,
             {"PGPASSWORD": self.entrance.password},
-            duration_s + _SPARE_S,
+            2 * duration_s + _SPARE_S,  # its turns have gaps of a round trip, and ends that may be slow
         )
         distance = Distance(there.host.name, sending.first, sending.greeting, prefixes)
         return DriverProcess(sending.argv, list, sending.environment, here.output_file, distance)

@@ -52,7 +52,7 @@ def test_the_driver_is_sent_there_and_its_logs_come_here(tmp_path: Path) -> None
     assert HERE.placement.driver(local, [Path("/logs/x")], 60.0) is local
     far = LOADS.placement.driver(local, [Path("/logs/x")], 60.0)
     assert far.argv[0] == "ssh"
-    assert far.argv[-1].endswith(" 960")  # a quarter of an hour longer than its load
+    assert far.argv[-1].endswith(" 1020")  # twice its load, and a quarter of an hour
     assert "s3cret" not in " ".join(far.argv)
     assert "ONLY" not in far.environment
     assert far.distance is not None

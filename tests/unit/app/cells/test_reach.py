@@ -142,7 +142,7 @@ def test_a_driver_that_does_not_run_there_is_told_in_one_line(why: str, hint: st
 
 
 def test_a_host_that_issues_another_load_is_told() -> None:
-    said = "another pgdyno issues load from this host, or a run that was cut off, which ends within 9 minutes"
+    said = "another pgdyno issues load from this host, or a run that was cut off, which ends by itself: later"
     error = explained(f"{said}\nConnection closed.")
     assert error.message == "client1 issues another load"
     assert (error.detail, error.hint) == (said, "wait until that has ended")
