@@ -78,7 +78,7 @@ def test_data_misses_are_told_by_structure(reads: dict[str, Any]) -> None:
     l1d = {one["structure"]: one["l1d"] for one in found["structures"]}
     l2 = {one["structure"]: one["l2"] for one in found["structures"]}
     # A key at random of 100,000: a leaf of 274 and a page of 1,640, which no cache has; roots are in all.
-    pages = {"B-tree pages", "table pages: rows, their heads and pointers"}
+    pages = {"B-tree pages", "table pages"}
     assert pages | {"buffer descriptors", "buffer lookup table", "lock tables"} <= l1d.keys()
     assert sum(l2[one] for one in pages) > sum(l2.values()) / 2
     [btree] = [one for one in found["structures"] if one["structure"] == "B-tree pages"]

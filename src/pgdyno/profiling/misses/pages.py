@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import struct
 
-TABLE = "table pages: rows, their heads and pointers"
+TABLE = "table pages"
 BTREE = "B-tree pages"
-OTHER_INDEX = "pages of other indexes, sequences"
-MAP = "maps of free space and visibility"
-UNKNOWN_PAGE = "pages of a kind that is not known"
+OTHER_INDEX = "pages of other indexes"
+MAP = "free space, visibility maps"
+UNKNOWN_PAGE = "pages of unknown kind"
 
 _HEAD = struct.Struct("<QHHHHHHI")  # pd_lsn, checksum, flags, lower, upper, special, size and version, xid
 _SIZE_BITS = 0xFF00

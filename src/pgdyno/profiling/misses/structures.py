@@ -9,15 +9,15 @@ from itertools import pairwise
 
 from pgdyno.model.profiles.process_memory import MemoryMapping, SharedArea, SharedMemory
 
-OTHER = "memory that was given back since"
-OWN = "the session's own memory (malloc): plans, catalogs' caches, rows"
+OTHER = "given back since"
+OWN = "session's own memory (malloc)"
 STACK = "stack"
-CONSTANTS = "constants and variables of the program and its libraries"
+CONSTANTS = "constants and variables"
 DYNAMIC = "dynamic shared memory"
 SHARED = "shared memory, not told apart"
 _FIRST = "main LWLocks"  # they are allocated before there is an index of names
 _LOCKS = "lock tables"
-_PROCESSES = "PGPROC, proc array"
+_PROCESSES = "PGPROC and proc array"
 _STATUS = "transaction status (SLRU)"
 _ACTIVITY = "pg_stat_activity"
 _BLOCKS = "Buffer Blocks"
@@ -33,7 +33,7 @@ _NAMES = {
     "Proc Header": _PROCESSES,
     "PGPROC structures": _PROCESSES,
     "Proc Array": _PROCESSES,
-    "XLOG Ctl": "WAL buffers and their locks",
+    "XLOG Ctl": "WAL buffers",
     **dict.fromkeys(("transaction", "subtransaction", "multixact_offset", "multixact_member"), _STATUS),
     **dict.fromkeys(("Xact", "Subtrans", "MultiXactOffset", "MultiXactMember"), _STATUS),  # before version 17
     **dict.fromkeys(("Backend Status Array", "Backend Activity Buffer"), _ACTIVITY),

@@ -78,7 +78,7 @@ def _events_table(one: Microarchitecture) -> Table:
 
 def _data_misses_table(found: DataMisses) -> Table:
     """Return the structures, those with most misses first, and their sum."""
-    titles = ("L1d misses per transaction", "share", "L2 misses", "share")
+    titles = ("L1d misses", "share", "L2 misses", "share")
     columns = (
         Column("Simulated"),
         *(Column(title, is_number=True) for title in titles),
@@ -97,7 +97,7 @@ def _data_misses_table(found: DataMisses) -> Table:
     ]
     whole = _part(found.l1d, found.l1d), _part(found.l2, found.l2)
     rows.append(("all data misses", _amount(found.l1d), whole[0], _amount(found.l2), whole[1], NOTHING))
-    return Table("Data misses by structure, simulated", columns, tuple(rows), totals=1)
+    return Table("Data misses by structure, simulated, per transaction", columns, tuple(rows), totals=1)
 
 
 def _part(part: float, whole: float) -> str:

@@ -90,7 +90,7 @@ def test_what_was_simulated_is_called_so_and_has_no_interval() -> None:
 
 def test_data_misses_by_structure_add_up_and_are_called_simulated() -> None:
     [table] = processor_tables(replace(PROFILE, data_misses=MISSES))
-    assert table.caption == "Data misses by structure, simulated"
+    assert table.caption == "Data misses by structure, simulated, per transaction"
     assert table.columns[0].title == "Simulated"
     assert table.rows == (
         ("B-tree pages", "75.0", "75.0\xa0%", "9.0", "75.0\xa0%", f"_bt_compare, {HOSTILE}"),
