@@ -177,12 +177,15 @@ def _kinds(arm: Arm, trace: _Trace) -> dict[int, str] | Unknown:
     """Return the kinds of the pages that were missed, by address; or why they are not told."""
     blocks = trace.structures.blocks
     if blocks is None:
-        return Unknown("simulated: parts of shared memory are told apart from PostgreSQL 13 on")
+        return Unknown(
+            "simulated: parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and "
+            "shared memory among the session's mappings"
+        )
     found = {blocks.page_of(address) for address, _ in trace.misses.l1d}
     pages = [page for page in found if page is not None]
     contents = read_places(Tree(), arm.postmaster_pid, pages, blocks.block_bytes).value
     if isinstance(contents, Unknown):
-        return Unknown(f"simulated: pages are not told apart: {contents.reason} to read the server's memory")
+        return Unknown(f"simulated: kinds of pages are not told: the server's memory: {contents.reason}")
     return {page: page_kind(content) for page, content in contents.items()}
 
 
