@@ -1,11 +1,11 @@
-"""One load on one server for a time or a number of transactions, by pgdyno-driver, without a comparison."""
+"""One load on one server by pgdyno-driver, without a comparison: for a time, a number, or with rests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.driver_process import DriverProcess, Event
 from pgdyno.generators.given_up import errors_of, require_few
 
 _DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
@@ -44,8 +44,32 @@ def run_for(
     while (event := driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
         tell(driver.expect("interval", event)["t_s"])
     (arm,) = driver.stop()["arms"]
-    transactions = sum(role["transactions"] for role in arm["roles"])
-    return TimedRun(arm["running_s"], transactions, errors_of(arm))
+    return TimedRun(arm["running_s"], _transactions(arm), errors_of(arm))
+
+
+@dataclass(frozen=True)
+class RestingRun:
+    """A load whose clients are connected, and rest: no transaction is under way."""
+
+    driver: DriverProcess
+
+    def go_on(self, duration_s: float) -> int:
+        """Issue transactions for a time; return how many were done when the clients rest again.
+
+        Raises: GeneratorFailedError, also if too many of them were given up.
+        """
+        self.driver.send({"do": "run", "duration_s": duration_s})
+        while (event := self.driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
+            self.driver.expect("interval", event)
+        self.driver.send({"do": "phase", "name": "next"})
+        phase = self.driver.expect("phase", self.driver.receive(_DRAIN_TIMEOUT_S))
+        require_few(phase)
+        (arm,) = phase["arms"]
+        return _transactions(arm)
+
+
+def _transactions(arm: Event) -> int:
+    return sum(role["transactions"] for role in arm["roles"])
 
 
 def run_counted(driver: DriverProcess, job: str, when_connected: Callable[[], None]) -> None:

@@ -17,34 +17,59 @@ _OPTIONS = {"L1i": ("--I1", 1, "Instruction"), "L1d": ("--D1", 1, "Data"), "L2":
 
 
 @dataclass(frozen=True)
-class SimulatedCaches:
-    """Options of callgrind, the caches in words, and where they are not this processor's."""
+class Geometry:
+    """A simulated cache: ``sets`` of a number of lines each."""
 
-    options: tuple[str, ...]
-    text: str
+    name: str
+    sets: int
+    ways: int
+    line_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return self.sets * self.ways * self.line_bytes
+
+
+@dataclass(frozen=True)
+class SimulatedCaches:
+    """The caches that are known, callgrind's options for them, and where they are not this processor's."""
+
+    known: tuple[Geometry, ...]
     remarks: tuple[str, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Callgrind's options; for a cache that is not known there is none, and it takes its own."""
+        return tuple(
+            f"{_OPTIONS[one.name][0]}={one.size_bytes},{one.ways},{one.line_bytes}" for one in self.known
+        )
+
+    @property
+    def text(self) -> str:
+        """The caches in words."""
+        return "; ".join(f"{one.name} {numbers.size(one.size_bytes)}, {one.ways} ways" for one in self.known)
 
 
 def simulated_caches(caches: Sequence[Cache]) -> SimulatedCaches:
-    """Return callgrind's options; for a cache that is not known there is none, and it takes its own."""
-    options, words, remarks = [], [], []
-    for name, (option, level, kind) in _OPTIONS.items():
+    """Return the caches to simulate for a processor's."""
+    known, remarks = [], []
+    for name, (_, level, kind) in _OPTIONS.items():
         cache = next((one for one in caches if (one.level, one.kind) == (level, kind)), None)
         if cache is None:
             remarks.append(
                 f"simulated: this machine does not tell its {name} cache: callgrind's own is taken"
             )
             continue
-        sets = cache.size_bytes // (cache.ways * cache.line_bytes)
-        size = _power_of_two(sets) * cache.ways * cache.line_bytes
-        options.append(f"{option}={size},{cache.ways},{cache.line_bytes}")
-        words.append(f"{name} {numbers.size(size)}, {cache.ways} ways")
-        if size < cache.size_bytes:
+        sets = _power_of_two(cache.size_bytes // (cache.ways * cache.line_bytes))
+        found = Geometry(name, sets, cache.ways, cache.line_bytes)
+        known.append(found)
+        if found.size_bytes < cache.size_bytes:
             remarks.append(
-                f"simulated: {name} has {numbers.size(size)} of this processor's "
+                f"simulated: {name} has {numbers.size(found.size_bytes)} of this processor's "
                 f"{numbers.size(cache.size_bytes)}: callgrind has powers of two alone"
             )
-    return SimulatedCaches(tuple(options), "; ".join(words), tuple(remarks))
+    return SimulatedCaches(tuple(known), tuple(remarks))
 
 
 def _power_of_two(number: int) -> int:

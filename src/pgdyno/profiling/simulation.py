@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgdyno.model.profiles.microarchitecture import INSTRUCTIONS, EventCount, Mean, Microarchitecture
+from pgdyno.model.profiles.microarchitecture import (
+    INSTRUCTIONS,
+    L1D_MISSES,
+    EventCount,
+    Mean,
+    Microarchitecture,
+)
 from pgdyno.profiling.callgrind import TAKEN, CodeCounts
 
 _FIGURES = {
@@ -22,7 +28,7 @@ _FIGURES = {
     "conditional branches mispredicted": ("Bcm",),
     "indirect branches mispredicted": ("Bim",),
     "L1i misses": ("I1mr",),
-    "L1d misses": ("D1mr", "D1mw"),
+    L1D_MISSES: ("D1mr", "D1mw"),
     "L2 misses": ("ILmr", "DLmr", "DLmw"),
 }
 SIMULATED_LIMITS = (

@@ -228,6 +228,10 @@ class Arm:
         known.update(by_pid)
         return sum(known.values())
 
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. Raises: as ``_execute`` does."""
+        return self._execute(sql).fetchall()
+
     def query(self, sql: str) -> tuple[float | None, ...]:
         """Return the one row of a query as floats."""
         row = self._execute(sql).fetchone()

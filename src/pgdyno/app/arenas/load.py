@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from pgdyno.generators.given_up import MOST_ERRORS
 from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.generators.step_run import StepResult, run_step
 from pgdyno.generators.switched import SwitchedTurns
-from pgdyno.generators.timed_run import TimedRun, run_counted, run_for
+from pgdyno.generators.timed_run import RestingRun, TimedRun, run_counted, run_for
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
@@ -162,12 +162,24 @@ class Loads:
 
         ``when_connected`` is called before the first. Raises: GeneratorFailedError with the driver's words.
         """
-        alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
-        target = ArmTarget(arm.variant.name, _target(arm, workload))
-        request = replace(alone, transactions=transactions)
-        job = driver.job([target], workload.driver_name, _options(arm, workload), request)
+        job = self._job_of_one(arm, workload, seed, transactions)
         with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
             run_counted(process, job, when_connected)
+
+    @contextmanager
+    def resting(self, arm: Arm, workload: Workload, seed: int) -> Iterator[RestingRun]:
+        """Provide a workload's load by one client, connected. Raises: GeneratorFailedError."""
+        job = self._job_of_one(arm, workload, seed, None)
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
+            process.start(job)
+            yield RestingRun(process)
+
+    def _job_of_one(self, arm: Arm, workload: Workload, seed: int, transactions: int | None) -> str:
+        """Return the job of one client, in a closed loop."""
+        alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
+        request = replace(alone, transactions=transactions)
+        target = ArmTarget(arm.variant.name, _target(arm, workload))
+        return driver.job([target], workload.driver_name, _options(arm, workload), request)
 
     def connect(self, arm: Arm, workload: Workload) -> Connection:
         """Open a session as a workload's load has: same role, and search path. It reads alone.

@@ -56,8 +56,8 @@ class ScratchArena:
     their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
     says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
     the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
-    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program, and a load host
-    comes in by the ``entrance``.
+    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program, a simulator:
+    then nothing is prewarmed, which would take minutes. A load host comes in by the ``entrance``.
     """
 
     workspace: Workspace
@@ -221,7 +221,8 @@ class ScratchArena:
                     _start(instance, variants[index])
                     if data_set.has_loops:
                         self.loops.make_functions(instance)
-                    arm.prewarm()
+                    if not self.under:
+                        arm.prewarm()
                     started[index] = arm
                 yield [started[index] for index in range(len(variants))]
             except PgdynoError as error:

@@ -53,16 +53,23 @@ def simulated_layout(program: Path, counts: CodeCounts, source: str) -> TextLayo
     executed = counts.executed.get(str(program), {})
     if isinstance(found, Unknown) or not executed:
         return None
-    functions = {
-        at: name if _is_name(name) else "" for at, name in counts.functions.get(str(program), {}).items()
-    }
     elsewhere = {
         _name(file): sum(n for n in of_file.values() if n > 0)
         for file, of_file in counts.executed.items()
         if file != str(program)
     }
     seen = HowKnown(source, "instructions", is_complete=True, is_simulated=True)
-    return _remarked(text_layout(program.name, found, ExecutedCode(executed, functions, elsewhere), seen))
+    return _remarked(
+        text_layout(
+            program.name, found, ExecutedCode(executed, named_functions(program, counts), elsewhere), seen
+        )
+    )
+
+
+def named_functions(program: Path, counts: CodeCounts) -> dict[int, str]:
+    """Return the functions of a program by the addresses of its instructions; "" for one without a name."""
+    found = counts.functions.get(str(program), {})
+    return {at: name if _is_name(name) else "" for at, name in found.items()}
 
 
 def _segments(program: Path) -> tuple[CodeSegment, ...] | Unknown:

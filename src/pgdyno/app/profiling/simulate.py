@@ -6,20 +6,26 @@ execute. All of it is done twice, each time from the same data, so that it is se
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
 from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.profiling.layouts import simulated_layout
+from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.profiling.data_misses import SessionToTrace, data_misses, require_traceable
+from pgdyno.app.profiling.layouts import named_functions, simulated_layout
 from pgdyno.app.profiling.profile import ProfileRequest, profile
 from pgdyno.app.profiling.simulated_sessions import simulated_run
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.caches import read_caches
 from pgdyno.host.tracing.valgrind import Valgrind, find_valgrind, unknown_instruction
 from pgdyno.model.errors import DataDirectoryError, PgdynoError, ServerError, UsageError
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
+from pgdyno.model.profiles.data_misses import DataMisses
 from pgdyno.model.profiles.microarchitecture import Microarchitecture
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.model.profiles.text_layout import TextLayout
@@ -37,10 +43,11 @@ _UNDER_VALGRIND = {
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated processor's figures, and the code that was executed."""
+    """A simulated processor's figures, the code that was executed, and the data that were missed."""
 
     figures: Microarchitecture
     layout: TextLayout | None
+    data_misses: DataMisses | None
 
 
 def profile_and_simulate(
@@ -60,7 +67,12 @@ def profile_and_simulate(
 
 def _with_simulation(found: TransactionProfile, simulation: Simulation) -> TransactionProfile:
     layouts = (simulation.layout,) if simulation.layout else ()
-    return replace(found, simulated=simulation.figures, layouts=(*found.layouts, *layouts))
+    return replace(
+        found,
+        simulated=simulation.figures,
+        data_misses=simulation.data_misses,
+        layouts=(*found.layouts, *layouts),
+    )
 
 
 def _require(found: Valgrind | None) -> Valgrind:
@@ -81,36 +93,85 @@ def _simulate(
     Raises: ServerError for a program with instructions that valgrind does not know, and whatever starting
     servers and issuing loads raises.
     """
-    workload, installation = request.workload, request.installation
-    its_own = {key: value for key, value in variant.settings.items() if key not in variant.files}
-    plain = replace(variant, settings={**its_own, **_UNDER_VALGRIND})
+    workload, installation, seed = request.workload, request.installation, request.design.seed
+    plain = as_valgrind_takes_it(variant)
     caches = simulated_caches(read_caches(Tree()))
     with open_scratch_arena(installation, (plain,), progress, is_isolated=False, is_timed=False) as arena:
-        directory = arena.loads.scratch / "simulated"
-        directory.mkdir(mode=0o700)
-        arena.workspace.account.own(directory)
-        under = replace(arena, under=valgrind.simulating(directory, caches.options))
         progress.step(f"preparing the data of {variant.name}")
-        under.load(plain, workload.data_set)
+        arena.load(plain, workload.data_set)
         progress.step(f"simulating {workload.name} on {variant.name}")
-        runs = []
-        try:
-            for repeat in range(_REPEATS):
-                progress.advance(repeat, _REPEATS)
-                runs.append(simulated_run(under, plain, workload, request.design.seed, directory))
-        except PgdynoError as error:
-            explain(under.loads.scratch, valgrind, error)
-            raise
-        program = Path(under.installation_of(plain).program("postgres")).resolve()
-    return _simulation(valgrind, caches, runs, program)
+        runs = simulated_runs(arena, plain, workload, seed, (valgrind, caches), progress)
+        progress.step(f"tracing {workload.name} on {variant.name}")
+        program = Path(arena.installation_of(plain).program("postgres")).resolve()
+        functions = named_functions(program, runs[0].counts)
+        traced = SessionToTrace(workload, seed, caches, runs[0].instructions, program, functions)
+        misses = misses_or_why(arena, plain, traced, valgrind)
+    return _simulation(valgrind, caches, runs, program, misses)
+
+
+def as_valgrind_takes_it(variant: Variant) -> Variant:
+    """Return a variant's settings for a server under valgrind; the kernel's files are left as they are."""
+    its_own = {key: value for key, value in variant.settings.items() if key not in variant.files}
+    return replace(variant, settings={**its_own, **_UNDER_VALGRIND})
+
+
+def simulated_runs(
+    arena: ScratchArena,
+    variant: Variant,
+    workload: Workload,
+    seed: int,
+    simulator: tuple[Valgrind, SimulatedCaches],
+    progress: Progress,
+) -> list[SimulatedRun]:
+    """Return equal runs of a workload's sessions, each on a fresh server. Raises: as ``_simulate`` does."""
+    valgrind, caches = simulator
+    directory = _own_directory(arena, "simulated")
+    under = replace(arena, under=valgrind.simulating(directory, caches.options))
+    runs = []
+    try:
+        for repeat in range(_REPEATS):
+            progress.advance(repeat, _REPEATS)
+            runs.append(simulated_run(under, variant, workload, seed, directory))
+    except PgdynoError as error:
+        explain(arena.loads.scratch, valgrind, error)
+        raise
+    return runs
+
+
+def _own_directory(arena: ScratchArena, name: str) -> Path:
+    """Make a directory in which the servers' account may write."""
+    directory = arena.loads.scratch / name
+    directory.mkdir(mode=0o700)
+    arena.workspace.account.own(directory)
+    return directory
+
+
+def misses_or_why(
+    arena: ScratchArena, variant: Variant, traced: SessionToTrace, valgrind: Valgrind
+) -> DataMisses | Unknown:
+    """Return data misses by structure, or why they are not told: all else is known without them."""
+    try:
+        room_bytes = shutil.disk_usage(arena.loads.scratch).free
+        caches = require_traceable(traced, has_tracer=valgrind.has_tracer, room_bytes=room_bytes)
+        directory = _own_directory(arena, "traced")
+        under = replace(arena, under=valgrind.tracing(directory))
+        return data_misses(under, variant, traced, caches, directory)
+    except PgdynoError as error:
+        return Unknown(f"simulated: data misses are not told by structure, because {error.message}")
 
 
 def _simulation(
-    valgrind: Valgrind, caches: SimulatedCaches, runs: Sequence[SimulatedRun], program: Path
+    valgrind: Valgrind,
+    caches: SimulatedCaches,
+    runs: Sequence[SimulatedRun],
+    program: Path,
+    misses: DataMisses | Unknown,
 ) -> Simulation:
     source = f"simulated: callgrind {valgrind.version}" + (f", {caches.text}" if caches.text else "")
-    figures = of_simulation(source, runs, caches.remarks)
-    return Simulation(figures, simulated_layout(program, runs[0].counts, source))
+    layout = simulated_layout(program, runs[0].counts, source)
+    if isinstance(misses, Unknown):
+        return Simulation(of_simulation(source, runs, (*caches.remarks, misses.reason)), layout, None)
+    return Simulation(of_simulation(source, runs, caches.remarks), layout, misses)
 
 
 def explain(scratch: Path, valgrind: Valgrind, error: PgdynoError) -> None:

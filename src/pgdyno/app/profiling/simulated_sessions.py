@@ -25,12 +25,14 @@ _SHORTER, _LONGER, _MOST = 20, 100, 3000  # transactions of a session
 _ENOUGH_INSTRUCTIONS = 100_000_000  # what the server does once a second is then little of them
 _END_LIMIT_S, _POLL_S = 120.0, 0.05
 _LIMIT_BYTES = 256 << 20  # of a session's counts; PostgreSQL's have three megabytes
-# The driver's first session holds its lock on the database, and does nothing else.
+# The load's session is the last one: the driver's first one holds its lock on the database, and rests.
+# Views of sessions and locks would take as long to plan as hundreds of transactions.
 _WORKING_SESSION = """
-SELECT max(a.pid) FROM pg_catalog.pg_stat_activity a
-WHERE a.backend_type = 'client backend' AND a.datname = pg_catalog.current_database()
-AND a.pid <> pg_catalog.pg_backend_pid()
-AND NOT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory')
+SELECT (
+    SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
+    WHERE a.backend_type = 'client backend' AND a.pid <> pg_catalog.pg_backend_pid()
+    ORDER BY a.backend_start DESC LIMIT 1
+)
 """
 
 
@@ -61,6 +63,14 @@ def enough(instructions: float) -> int:
     return max(_LONGER, min(_MOST, hundreds * 100))
 
 
+def working_session(arm: Arm) -> int:
+    """Return the process of the session that does the driver's transactions. Raises: MeasurementError."""
+    [pid] = arm.query(_WORKING_SESSION)
+    if pid is None:
+        raise MeasurementError("the session to be simulated was not found")
+    return int(pid)
+
+
 def _session(
     arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int, directory: Path
 ) -> CodeCounts:
@@ -68,10 +78,7 @@ def _session(
     pids: list[int] = []
 
     def note_session() -> None:
-        [pid] = arm.query(_WORKING_SESSION)
-        if pid is None:
-            raise MeasurementError("the session to be simulated was not found")
-        pids.append(int(pid))
+        pids.append(working_session(arm))
 
     arena.loads.run_counted(arm, workload, seed, transactions, note_session)
     [pid] = pids

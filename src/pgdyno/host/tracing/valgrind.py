@@ -1,4 +1,4 @@
-"""Valgrind's simulator of a processor, callgrind: its options, and instructions that it lacks."""
+"""Valgrind's simulator of a processor, callgrind, and its tracer, lackey: options, and limits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 
 _LIMIT_S = 20.0
 _VERSION = re.compile(r"valgrind-([\w.]+)")
+_TRACER = "--tool=lackey"
 _UNKNOWN_INSTRUCTION = re.compile(r"unhandled instruction[^\n]*|Unrecognised instruction at address[^\n]*")
-_OUTPUT = "callgrind."
+_OUTPUT, _TRACE = "callgrind.", "trace."
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,49 @@ class Valgrind:
             *("--collect-jumps=yes", *caches),
         )
 
+    def tracing(self, directory: Path) -> tuple[str, ...]:
+        """Return the beginning of a command line that traces the accesses to memory of the program after it.
+
+        Each process that it forks writes a file into a directory, ``trace_of`` it, from then on: before
+        valgrind 3.16, all of them write to one.
+        """
+        return (
+            *(self.program, _TRACER, "--trace-mem=yes", "--basic-counts=no", "--quiet", "--vgdb=no"),
+            f"--log-file={directory}/{_TRACE}%p",
+        )
+
+    @property
+    def has_tracer(self) -> bool:
+        """Whether the tool that traces is installed: some packages leave out all but the usual ones."""
+        return _output([self.program, _TRACER, "--version"]) is not None
+
 
 def find_valgrind() -> Valgrind | None:
     """Return the installed valgrind; None if there is none, or it does not run."""
     program = shutil.which("valgrind")
     if program is None:
         return None
-    try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=False, timeout=_LIMIT_S
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    found = _VERSION.search(done.stdout)
+    found = _VERSION.search(_output([program, "--version"]) or "")
     return Valgrind(program, found[1]) if found else None
 
 
+def _output(command: Sequence[str]) -> str | None:
+    """Return the output of a command; None if it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
 def output_of(directory: Path, pid: int) -> Path:
-    """Return the file that a process has written."""
+    """Return the file that callgrind has written for a process."""
     return directory / f"{_OUTPUT}{pid}"
+
+
+def trace_of(directory: Path, pid: int) -> Path:
+    """Return the file that lackey writes for a process."""
+    return directory / f"{_TRACE}{pid}"
 
 
 def unknown_instruction(log: str) -> str | None:

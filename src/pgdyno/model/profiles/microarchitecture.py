@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 INSTRUCTIONS: Final = "instructions"
+L1D_MISSES: Final = "L1d misses"
 CYCLES: Final = "cycles"
 IPC: Final = "instructions per cycle"
 

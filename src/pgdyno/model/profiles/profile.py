@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pgdyno.model.profiles.data_misses import DataMisses
 from pgdyno.model.profiles.microarchitecture import Microarchitecture
 from pgdyno.model.profiles.text_layout import TextLayout
 
@@ -99,7 +100,8 @@ class TransactionProfile:
     were while they were sampled. ``cpu_share`` is how busy the server's CPUs were; None: that is not seen.
     ``background_us`` is CPU time of the server's other processes. ``remarks`` say what could not be found
     out, and why, and what finding out has cost. ``counted`` is what hardware counters say,
-    ``simulated`` a simulated processor; ``layouts`` are the program's code by place, by each that shows it.
+    ``simulated`` a simulated processor; ``data_misses`` are its misses by structure; ``layouts`` are the
+    program's code by place, by each that shows it.
     """
 
     variant: str
@@ -119,6 +121,7 @@ class TransactionProfile:
     stacks: tuple[StackCount, ...] = ()
     counted: Microarchitecture | None = None
     simulated: Microarchitecture | None = None
+    data_misses: DataMisses | None = None
     layouts: tuple[TextLayout, ...] = ()
 
     @property

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.model import numbers
-from pgdyno.model.profiles.microarchitecture import INSTRUCTIONS, EventCount, Mean, Microarchitecture
+from pgdyno.model.profiles.data_misses import DataMisses
+from pgdyno.model.profiles.microarchitecture import (
+    INSTRUCTIONS,
+    L1D_MISSES,
+    EventCount,
+    Mean,
+    Microarchitecture,
+)
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.report.elements.tables import NOTHING, Column, Table
 
@@ -20,6 +27,8 @@ def processor_tables(profile: TransactionProfile) -> Iterator[Table]:
                 yield _slots_table(one)
             if one.events:
                 yield _events_table(one)
+    if profile.data_misses is not None:
+        yield _data_misses_table(profile.data_misses)
 
 
 def processor_notes(profile: TransactionProfile) -> Iterator[str]:
@@ -30,6 +39,8 @@ def processor_notes(profile: TransactionProfile) -> Iterator[str]:
             if one.repeats_within is not None:
                 yield f"simulated: instructions of two equal runs were {one.repeats_within:.3%} apart"
             yield from one.remarks
+    if profile.data_misses is not None:
+        yield from _data_misses_notes(profile.data_misses, profile.simulated)
 
 
 def _slots_table(one: Microarchitecture) -> Table:
@@ -63,6 +74,48 @@ def _events_table(one: Microarchitecture) -> Table:
         rows.append(("instructions per cycle", f"{one.ipc.value:.2f}", _interval(one.ipc), NOTHING, NOTHING))
     how = "simulated" if one.is_simulated else "counted"
     return Table(f"The processor's work for a transaction, {how}", columns, tuple(rows))
+
+
+def _data_misses_table(found: DataMisses) -> Table:
+    """Return the structures, those with most misses first, and their sum."""
+    titles = ("L1d misses", "share", "L2 misses", "share")
+    columns = (
+        Column("Simulated"),
+        *(Column(title, is_number=True) for title in titles),
+        Column("mostly in"),
+    )
+    rows = [
+        (
+            one.structure,
+            _amount(one.l1d),
+            _part(one.l1d, found.l1d),
+            _amount(one.l2),
+            _part(one.l2, found.l2),
+            ", ".join(one.functions) or NOTHING,
+        )
+        for one in found.structures
+    ]
+    whole = _part(found.l1d, found.l1d), _part(found.l2, found.l2)
+    rows.append(("all data misses", _amount(found.l1d), whole[0], _amount(found.l2), whole[1], NOTHING))
+    return Table("Data misses by structure, simulated, per transaction", columns, tuple(rows), totals=1)
+
+
+def _part(part: float, whole: float) -> str:
+    return numbers.share(part / whole, 1) if whole else NOTHING
+
+
+def _data_misses_notes(found: DataMisses, callgrind: Microarchitecture | None) -> Iterator[str]:
+    """Yield the source, callgrind's own counts, and limits."""
+    yield f"Data misses by structure: {found.source}; {found.transactions:,} transactions"
+    events = callgrind.events if callgrind is not None else ()
+    counted = {one.name: one.per_transaction.value for one in events}
+    if INSTRUCTIONS in counted and L1D_MISSES in counted:
+        yield (
+            f"simulated: the trace has {_amount(found.instructions)} instructions and {_amount(found.l1d)} "
+            "L1d misses per transaction; callgrind, whose run is longer and faster, "
+            f"{_amount(counted[INSTRUCTIONS])} and {_amount(counted[L1D_MISSES])}"
+        )
+    yield from found.remarks
 
 
 def _event_row(event: EventCount, instructions: float | None, *, is_simulated: bool) -> tuple[str, ...]:

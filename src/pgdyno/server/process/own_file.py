@@ -1,4 +1,4 @@
-"""Read files of the user that servers run as: a small one, a whole one, or the end of a log."""
+"""Read files of the user that servers run as: a small one, a whole one, the end of a log, or pieces."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pgdyno.model.errors import DataDirectoryError
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LIMIT_BYTES = 8192  # postmaster.pid and PG_VERSION have some hundred
+_PIECE_BYTES = 8 << 20
 _END_BYTES = 1 << 20  # of a log, where one statement may take hundreds of kilobytes
 
 
@@ -38,6 +39,20 @@ def read_own_whole(path: Path, limit_bytes: int) -> str:
     """Return a plain file, of a larger one the beginning. Raises: as ``read_own``."""
     with _opened(path) as descriptor, open(descriptor, "rb", closefd=False) as file:
         return file.read(limit_bytes).decode(errors="replace")
+
+
+def read_own_pieces(path: Path, begin: int, end: int) -> Iterator[bytes]:
+    """Yield a plain file from one place to another, in pieces. Raises: as ``read_own``."""
+    with _opened(path) as file:
+        while begin < end and (piece := os.pread(file, min(_PIECE_BYTES, end - begin), begin)):
+            yield piece
+            begin += len(piece)
+
+
+def own_size_bytes(path: Path) -> int:
+    """Return how large a plain file is at this moment. Raises: as ``read_own``."""
+    with _opened(path) as file:
+        return os.fstat(file).st_size
 
 
 @contextmanager

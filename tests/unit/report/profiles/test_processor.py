@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tests.unit.report.profiles.test_profile_page import HOSTILE, PROFILE
 
+from pgdyno.model.profiles.data_misses import DataMisses, StructureMisses
 from pgdyno.model.profiles.microarchitecture import EventCount, Mean, Microarchitecture, SlotShare
 from pgdyno.model.profiles.text_layout import Elsewhere, HotCode, PageHeat, TextLayout
 from pgdyno.report.charts.heat_strip import HeatCell, Strip, heat_strips, style_of
@@ -36,6 +37,16 @@ SIMULATED = Microarchitecture(
         EventCount("L2 misses", Mean(30.0), "ILmr + DLmr + DLmw"),
     ),
     repeats_within=0.0012,
+)
+MISSES = DataMisses(
+    source="simulated: a trace by lackey 3.19.0",
+    transactions=135,
+    instructions=37_300.0,
+    structures=(
+        StructureMisses("B-tree pages", 75.0, 9.0, ("_bt_compare", HOSTILE)),
+        StructureMisses("others", 25.0, 3.0),
+    ),
+    remarks=("of one session alone",),
 )
 LAYOUT = TextLayout(
     program="postgres",
@@ -77,6 +88,38 @@ def test_what_was_simulated_is_called_so_and_has_no_interval() -> None:
     assert "simulated: instructions of two equal runs were 0.120% apart" in [*processor_notes(profile)]
 
 
+def test_data_misses_by_structure_add_up_and_are_called_simulated() -> None:
+    [table] = processor_tables(replace(PROFILE, data_misses=MISSES))
+    assert table.caption == "Data misses by structure, simulated, per transaction"
+    assert table.columns[0].title == "Simulated"
+    assert table.rows == (
+        ("B-tree pages", "75.0", "75.0\xa0%", "9.0", "75.0\xa0%", f"_bt_compare, {HOSTILE}"),
+        ("others", "25.0", "25.0\xa0%", "3.0", "25.0\xa0%", "–"),
+        ("all data misses", "100", "100.0\xa0%", "12.0", "100.0\xa0%", "–"),
+    )
+    assert table.totals == 1
+
+
+def test_how_far_the_trace_is_from_callgrinds_count_is_said() -> None:
+    misses = EventCount("L1d misses", Mean(80.0), "D1mr + D1mw")
+    counted = replace(SIMULATED, events=(SIMULATED.events[0], misses))
+    said = [*processor_notes(replace(PROFILE, simulated=counted, data_misses=MISSES))]
+    source, callgrind, limits = said[-3:]
+    assert source == "Data misses by structure: simulated: a trace by lackey 3.19.0; 135 transactions"
+    assert callgrind == (
+        "simulated: the trace has 37,300 instructions and 100 L1d misses per transaction; callgrind, whose "
+        "run is longer and faster, 1,500,000 and 80.0"
+    )
+    assert limits == "of one session alone"
+
+
+def test_a_session_without_misses_has_no_shares() -> None:
+    nothing = replace(MISSES, structures=(StructureMisses("B-tree pages", 2.0, 0.0),))
+    [table] = processor_tables(replace(PROFILE, data_misses=nothing))
+    assert table.rows[0] == ("B-tree pages", "2.0", "100.0\xa0%", "0.0", "–", "–")
+    assert table.rows[1][3:5] == ("0.0", "–")
+
+
 def test_a_profile_without_either_has_no_tables() -> None:
     assert [*processor_tables(PROFILE)] == []
     assert [*processor_notes(PROFILE)] == []
@@ -101,12 +144,14 @@ def test_layouts_that_are_known_alike_are_compared() -> None:
 
 
 def test_a_page_shows_strips_and_tables_and_runs_nothing() -> None:
-    page = render_profiles((replace(PROFILE, counted=COUNTED, simulated=SIMULATED, layouts=(LAYOUT,)),))
+    found = replace(PROFILE, counted=COUNTED, simulated=SIMULATED, data_misses=MISSES, layouts=(LAYOUT,))
+    page = render_profiles((found,))
     assert "<script>" not in page
     assert "mostly &lt;script&gt;" in page
     assert page.index('id="profile-1"') < page.index('id="code"') < page.index('id="notes"')
     assert "top-down, counted" in page
     assert "for a transaction, simulated" in page
+    assert "Data misses by structure, simulated" in page
 
 
 def test_a_strip_has_a_cell_for_each_page_in_rows_as_wide_as_the_chart() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.errors import DataDirectoryError
-from pgdyno.server.process.own_file import read_own, read_own_end
+from pgdyno.server.process.own_file import own_size_bytes, read_own, read_own_end, read_own_pieces
 
 
 def test_a_plain_file_is_read(tmp_path: Path) -> None:
@@ -29,6 +29,17 @@ def test_of_a_log_the_end_is_read_however_large_it_is(tmp_path: Path) -> None:
     end = read_own_end(log)
     assert end.endswith("\nlast words\n")
     assert len(end) == 1 << 20
+
+
+def test_a_part_of_a_file_is_read_in_pieces(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    trace.write_bytes(b"before" + b"x" * (9 << 20) + b"after")
+    assert own_size_bytes(trace) == 11 + (9 << 20)
+    pieces = [*read_own_pieces(trace, 4, 6 + (9 << 20) + 2)]
+    assert [len(piece) for piece in pieces] == [8 << 20, (1 << 20) + 4]
+    whole = b"".join(pieces)
+    assert (whole[:3], whole[-3:]) == (b"rex", b"xaf")
+    assert b"".join(read_own_pieces(trace, 11 + (9 << 20) - 2, 1 << 40)) == b"er"  # to its end
 
 
 def test_a_link_or_a_fifo_is_not(tmp_path: Path) -> None:

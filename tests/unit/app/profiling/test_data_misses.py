@@ -1,0 +1,57 @@
+"""Why a session is not traced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgdyno.app.profiling.data_misses import SessionToTrace, require_traceable
+from pgdyno.model.errors import MeasurementError
+from pgdyno.model.hosts.cache import Cache
+from pgdyno.profiling.misses.lru import SplitCaches
+from pgdyno.profiling.simulated_caches import simulated_caches
+from pgdyno.workloads.pgbench_select import WORKLOAD
+
+GB = 1 << 30
+CACHES = simulated_caches(
+    (
+        Cache(1, "Data", 48 << 10, 12, 64),
+        Cache(1, "Instruction", 32 << 10, 8, 64),
+        Cache(2, "Unified", 2 << 20, 16, 64),
+    )
+)
+TRACED = SessionToTrace(WORKLOAD, 1, CACHES, 37_000, Path("/usr/bin/postgres"), {})
+
+
+def test_transactions_follow_from_the_instructions_of_one() -> None:
+    # Two million instructions count, of 37,000 each: 54 transactions; never fewer than six. Before them go
+    # 20, unless these have more than 15 million instructions; never fewer than six either.
+    assert TRACED.transactions == (20, 54)
+    assert replace(TRACED, instructions=1_664_045).transactions == (9, 6)
+    assert replace(TRACED, instructions=300_000).transactions == (20, 7)
+    assert replace(TRACED, instructions=9_000_000).transactions == (6, 6)
+    assert replace(TRACED, instructions=100).transactions == (20, 1000)
+
+
+def test_a_session_that_can_be_traced_has_caches() -> None:
+    assert isinstance(require_traceable(TRACED, has_tracer=True, room_bytes=100 * GB), SplitCaches)
+
+
+@pytest.mark.parametrize(
+    ("traced", "room_bytes", "words"),
+    [
+        (replace(TRACED, caches=simulated_caches(())), 100 * GB, "does not tell the geometry of its caches"),
+        (
+            replace(TRACED, instructions=35e6),
+            100 * GB,
+            "35 million instructions, and up to 10 million are traced",
+        ),
+        (TRACED, 2 * GB, "a trace may take 8 GB, and the disk has 2 GB left"),
+    ],
+)
+def test_why_not_is_said(traced: SessionToTrace, room_bytes: int, words: str) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        require_traceable(traced, has_tracer=True, room_bytes=room_bytes)
+    assert words in str(caught.value).replace("\xa0", " ")

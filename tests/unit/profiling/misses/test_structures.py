@@ -1,0 +1,81 @@
+"""Addresses of a session under valgrind and the structures there, in a memory that is made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.profiles.process_memory import MemoryMapping, SharedArea, SharedMemory
+from pgdyno.profiling.misses.structures import CONSTANTS, DYNAMIC, OTHER, OWN, SHARED, STACK, structures_in
+
+POSTGRES = "/usr/bin/postgres"
+PROGRAM = MemoryMapping(0x400000, 0x500000, is_writable=False, is_shared=False, path=POSTGRES)
+VARIABLES = MemoryMapping(0x500000, 0x510000, is_writable=True, is_shared=False, path=POSTGRES)
+BEHIND = MemoryMapping(0x510000, 0x520000, is_writable=True, is_shared=False)
+HEAP = MemoryMapping(0x4035000, 0x4188000, is_writable=True, is_shared=False)
+MAIN = MemoryMapping(0x5000000, 0x6000000, is_writable=True, is_shared=True, path="/dev/zero (deleted)")
+STATISTICS = MemoryMapping(
+    0x6000000, 0x6100000, is_writable=True, is_shared=True, path="/dev/shm/PostgreSQL.1"
+)
+LOCALE = MemoryMapping(0x7000000, 0x7001000, is_writable=False, is_shared=True, path="/usr/lib/gconv.cache")
+STACKED = MemoryMapping(0x1FFEFF9000, 0x1FFF001000, is_writable=True, is_shared=False)
+MAPPINGS = (PROGRAM, VARIABLES, BEHIND, HEAP, MAIN, STATISTICS, LOCALE, STACKED)
+AREAS = (
+    SharedArea("Buffer Descriptors", 0x10000, 0x1000, 0x1000),
+    # Four pages of 8 kB, and half a page to align them: from 0x5012000 on, as 0x11100 is rounded up to it.
+    SharedArea("Buffer Blocks", 0x11100, 4 * 8192 + 4096, 4 * 8192 + 4096),
+    SharedArea("LOCK hash", 0x20000, 2896, 2944),
+    SharedArea("AioCtl", 0x40000, 56, 128),
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "structure"),
+    [
+        (0x400000, CONSTANTS),
+        (0x500000, CONSTANTS),
+        (0x51FFFF, CONSTANTS),  # right behind the program's file: variables that begin as zero
+        (0x4035000, OWN),
+        (0x1FFEFFF788, STACK),
+        (0x6000040, DYNAMIC),
+        (0x7000000, CONSTANTS),
+        (0x7001000, OTHER),
+        (0x100, OTHER),
+        (0x5000040, "main LWLocks"),
+        (0x5010FFF, "buffer descriptors"),
+        (0x5020000, "lock tables"),
+        (0x503FFFF, "lock tables"),  # without a name, behind the head of the hash table
+        (0x5040000, "shared memory: AioCtl"),
+        (0x5040080, SHARED),
+    ],
+)
+def test_an_address_has_a_structure(address: int, structure: str) -> None:
+    assert structures_in(MAPPINGS, SharedMemory(AREAS, 8192)).of(address) == structure
+
+
+def test_pages_of_shared_buffers_are_aligned_where_they_have_room_for_it() -> None:
+    blocks = structures_in(MAPPINGS, SharedMemory(AREAS, 8192)).blocks
+    assert blocks is not None
+    assert blocks.page_of(0x5012000) == 0x5012000
+    assert blocks.page_of(0x5013FFF) == 0x5012000
+    assert blocks.page_of(0x5012000 + 3 * 8192 + 77) == 0x5012000 + 3 * 8192
+    assert blocks.page_of(0x5012000 + 4 * 8192) is None
+    assert blocks.page_of(0x5011100) is None
+
+
+def test_before_version_16_pages_begin_with_their_area() -> None:
+    areas = (SharedArea("Buffer Blocks", 0x11100, 4 * 8192, 4 * 8192),)
+    blocks = structures_in(MAPPINGS, SharedMemory(areas, 8192)).blocks
+    assert blocks is not None
+    assert blocks.page_of(0x5011100 + 8192 + 5) == 0x5011100 + 8192
+
+
+def test_without_an_index_shared_memory_is_one_structure() -> None:
+    found = structures_in(MAPPINGS, SharedMemory((), 8192))
+    assert found.of(0x5012000) == SHARED
+    assert found.blocks is None
+
+
+def test_without_shared_memory_all_else_is_told() -> None:
+    found = structures_in((PROGRAM, HEAP, STACKED), SharedMemory(AREAS, 8192))
+    assert found.of(0x5012000) == OTHER
+    assert found.of(0x4035000) == OWN
