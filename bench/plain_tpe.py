@@ -25,7 +25,7 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
-from pgdyno.model.errors import GeneratorFailedError, MemoryProofError, ServerError
+from pgdyno.model.errors import GeneratorFailedError, MemoryProofError, ServerError, SettingError
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
@@ -106,7 +106,7 @@ def run(settings: dict[str, str], workloads: dict[str, Workload]) -> Run:
     progress = open_progress()
     try:
         found = measure(study, Conditions(embedded(), workloads, design), progress)
-    except (GeneratorFailedError, MemoryProofError, ServerError) as error:
+    except (GeneratorFailedError, MemoryProofError, ServerError, SettingError) as error:
         print(f"failed: {error.message}", flush=True)
         return Run(settings, {})
     finally:
