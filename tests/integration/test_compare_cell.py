@@ -77,13 +77,12 @@ def refusal(cell: NamespaceCell, directory: Path) -> str:
 
 
 def test_a_load_host_issues_the_load_of_a_comparison(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
-    few = ("--block", "500ms", "--clients", "1", "--json")
-    said, errors = compare(cell, tmp_path, *few).communicate(timeout=120)
+    said, errors = compare(cell, tmp_path, "--block", "500ms", "--json").communicate(timeout=120)
     assert said, errors
     document = json.loads(said)
     told = [note for note in document["notes"] if note.startswith('load from "client1" over the network')]
     assert len(told) == 1
-    assert re.search("round trip [0-9.]+\N{NO-BREAK SPACE}[µm]s; threads that issue it: 1, ", told[0])
+    assert re.search("round trip [0-9.]+\N{NO-BREAK SPACE}[µm]s; threads that issue it: [0-9]+, ", told[0])
     with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
         experiment = store.load(document["experiment"])
     assert experiment.is_complete
