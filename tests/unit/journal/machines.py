@@ -21,11 +21,12 @@ POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 SCHEDULER, DEPTH = "/sys/block/sda/queue/scheduler", "/sys/block/sda/queue/nr_requests"
 FOUND = {SWAPPINESS: "60", AUTOGROUP: "1", BOOT: "first", POOL: "100"}
 SURPLUS = "/sys/kernel/mm/hugepages/hugepages-2048kB/surplus_hugepages"
+MEMORY = {"/proc/meminfo": "MemAvailable: 1000 kB"}  # too little for a single huge page
 
 
 def make_machine(root: Path, more: Mapping[str, str] | None = None) -> Path:
     """Write what a machine shows into a directory."""
-    for path, value in {**FOUND, SURPLUS: "0", **(more or {})}.items():
+    for path, value in {**FOUND, SURPLUS: "0", **MEMORY, **(more or {})}.items():
         put(root, path, value)
     return root
 
