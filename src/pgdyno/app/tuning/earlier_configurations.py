@@ -17,12 +17,14 @@ from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.space import BUILD
-from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.model.tuning.tuning import FIRST_MEMBER, TUNED, Tuning
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.tunings import SUFFIX, load_tuning
 
 SIMILAR = "similar"
 """The source that is all experiments of this user's store, imported ones included."""
+_NAMES = (TUNED, FIRST_MEMBER, PLAN)  # of the variant that is taken, the first that is there
+_ANY_NAME = f'"{TUNED}", "{FIRST_MEMBER}" or "{PLAN}"'
 HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
 
 
@@ -61,7 +63,7 @@ def _of_source(source: str, major: int) -> tuple[EarlierConfiguration, ...]:
         where = "stored here" if source == SIMILAR else f'in "{source}"'
         raise UsageError(
             f"no experiment {where} has a configuration to begin with",
-            detail=f'those of tune and accelerate have one, a variant named "{TUNED}" or "{PLAN}"',
+            detail=f"those of tune and accelerate have one, a variant named {_ANY_NAME}",
             hint="leave out --warm-start, or name a bundle; pgdyno bundle import stores one",
         )
     return found
@@ -116,7 +118,7 @@ def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
     if not one.settings:
         raise UsageError(
             f'"{one.source}" has no configuration to begin with',
-            detail=f'neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes is in it',
+            detail=f"neither an answer nor a variant named {_ANY_NAME} with changes is in it",
             hint=HINT,
         )
     return one
@@ -144,9 +146,9 @@ def _of_proof(tuning: Tuning) -> Circumstances | None:
 
 
 def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
-    """Return the answer or plan of an experiment; without settings if it has none."""
+    """Return an experiment's answer, first member or plan; no settings if none."""
     by_name = {one.name: one for one in experiment.variants}
-    variant = by_name.get(TUNED) or by_name.get(PLAN)
+    variant = next((by_name[name] for name in _NAMES if name in by_name), None)
     settings: dict[str, str] = {}
     if variant is not None:
         build = {} if variant.server is None else {BUILD: variant.server}

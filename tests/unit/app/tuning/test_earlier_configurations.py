@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.golden.synthetic import experiment
+from tests.golden.synthetic_front import experiment as front
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.local_machine import open_store, workspace
@@ -75,6 +76,15 @@ def test_an_answer_goes_before_the_plan() -> None:
     assert settings(experiment().id) == {"work_mem": "64MB"}
 
 
+def test_a_front_gives_its_first_member_before_the_plan() -> None:
+    with closing(open_store()) as store:
+        store.save(front())
+        store.save(replace(front(), id="alone", variants=front().variants[:2]))
+    assert {"default", "member-1", "plan"} <= {one.name for one in front().variants}
+    assert settings(front().id)["plan_cache_mode"] == "force_generic_plan"
+    assert settings("alone")["plan_cache_mode"] == "force_generic_plan"
+
+
 def test_another_major_version_is_refused(tmp_path: Path) -> None:
     bundle = export_bundle(experiment(), tmp_path / "b.zip", slices_of=no_slices)
     for source in (bundle, tmp_path / "s.tuning.json"):
@@ -87,8 +97,9 @@ def test_another_major_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_source_without_a_configuration_is_refused(tmp_path: Path) -> None:
     save_tuning(tmp_path, replace(tuning(), id="nothing", answer={}, trials=()))
-    with pytest.raises(UsageError, match="has no configuration to begin with"):
+    with pytest.raises(UsageError, match="has no configuration to begin with") as caught:
         settings(tmp_path / "nothing.tuning.json")
+    assert 'a variant named "tuned", "member-1" or "plan" with changes' in str(caught.value.detail)
 
 
 def test_a_damaged_bundle_and_an_unknown_id_are_errors(tmp_path: Path) -> None:
