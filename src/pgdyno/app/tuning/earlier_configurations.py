@@ -15,6 +15,8 @@ from pgdyno.experiments.machines.nearness import Circumstances, circumstances_of
 from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.tuning.space import BUILD
 from pgdyno.model.tuning.tuning import FIRST_MEMBER, TUNED, Tuning
@@ -25,6 +27,7 @@ SIMILAR = "similar"
 """The source that is all experiments of this user's store, imported ones included."""
 _NAMES = (TUNED, FIRST_MEMBER, PLAN)  # of the variant that is taken, the first that is there
 _ANY_NAME = f'"{TUNED}", "{FIRST_MEMBER}" or "{PLAN}"'
+_SLOWER = "it was slower there than the default"
 HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
 
 
@@ -33,7 +36,7 @@ class EarlierConfiguration:
     """A configuration as it was elsewhere, and how the user named where.
 
     ``is_named``: by itself, so that it is tried however far away it is; others are chosen by nearness.
-    ``problem`` is why such a one cannot be used.
+    ``problem`` is why such a one is not used; of a named one it is only told.
     """
 
     source: str
@@ -134,26 +137,36 @@ def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
     if tuning.members:
         best = tuning.members[0].point
     major = re.match(r"\d+", server.rpartition(" ")[2])
-    circumstances = _of_proof(tuning) or Circumstances(major=int(major[0]) if major else None)
-    return EarlierConfiguration(source, tuning.answer or best, circumstances)
+    proof = _proof_of(tuning)
+    if proof is None:
+        there = Circumstances(major=int(major[0]) if major else None)
+        return EarlierConfiguration(source, tuning.answer or best, there)
+    problem = _why_worse(proof, TUNED if tuning.answer else FIRST_MEMBER)
+    return EarlierConfiguration(source, tuning.answer or best, circumstances_of(proof), problem=problem)
 
 
-def _of_proof(tuning: Tuning) -> Circumstances | None:
+def _proof_of(tuning: Tuning) -> Experiment | None:
     with closing(open_store()) as store:
-        if tuning.experiment not in store.ids():
-            return None
-        return circumstances_of(store.load_head(tuning.experiment))
+        return store.load_head(tuning.experiment) if tuning.experiment in store.ids() else None
 
 
 def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
     """Return an experiment's answer, first member or plan; no settings if none."""
     by_name = {one.name: one for one in experiment.variants}
     variant = next((by_name[name] for name in _NAMES if name in by_name), None)
-    settings: dict[str, str] = {}
-    if variant is not None:
-        build = {} if variant.server is None else {BUILD: variant.server}
-        settings = {**variant.settings, **build}
-    return EarlierConfiguration(source, settings, circumstances_of(experiment))
+    there = circumstances_of(experiment)
+    if variant is None:
+        return EarlierConfiguration(source, {}, there)
+    build = {} if variant.server is None else {BUILD: variant.server}
+    problem = _why_worse(experiment, variant.name)
+    return EarlierConfiguration(source, {**variant.settings, **build}, there, problem=problem)
+
+
+def _why_worse(experiment: Experiment, variant: str) -> str:
+    """Say so where a variant was shown to be slower than the baseline on a workload, and faster on none."""
+    wanted = (THROUGHPUT, variant, experiment.baseline)
+    found = {one.decision for one in experiment.verdicts if (one.metric, one.variant, one.baseline) == wanted}
+    return _SLOWER if Decision.WORSE in found and Decision.BETTER not in found else ""
 
 
 def _unpacked(path: Path) -> Experiment:

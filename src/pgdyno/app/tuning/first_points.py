@@ -108,7 +108,8 @@ def _named(space: Space, one: EarlierConfiguration, number_of: NumberOf, here: C
             f"{_names([each.key for each in space.dimensions])}",
             hint=HINT,
         )
-    return _first(one, point, f"named; {nearness(one.circumstances, here).words}")
+    words = ("named", one.problem, nearness(one.circumstances, here).words)
+    return _first(one, point, "; ".join(filter(None, words)))
 
 
 def _nearest(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.golden.synthetic import experiment
+from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 from tests.golden.synthetic_front import experiment as front
 from tests.golden.synthetic_tuning import tuning
 
@@ -19,7 +19,9 @@ from pgdyno.app.results.bundle import export_bundle
 from pgdyno.app.tuning.earlier_configurations import EarlierConfiguration, earlier_configurations
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import StorageError, UsageError
-from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.experiment import Design, Experiment, Slice
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.tunings import save_tuning
@@ -34,6 +36,15 @@ def no_slices(_workload: str, _round: int, _index: int) -> Sequence[Slice]:
 @pytest.fixture(autouse=True)
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
+
+
+def with_throughput(decisions: Mapping[str, Decision]) -> Experiment:
+    """Return the synthetic experiment with other verdicts on its plan's throughput."""
+    verdicts = tuple(
+        replace(one, decision=decisions[one.workload]) if one.metric == THROUGHPUT else one
+        for one in experiment().verdicts
+    )
+    return replace(experiment(), verdicts=verdicts)
 
 
 def found_at(source: str | Path, version: str = "18.6") -> tuple[EarlierConfiguration, ...]:
@@ -131,6 +142,36 @@ def test_all_stored_experiments_with_a_configuration_are_candidates() -> None:
     assert not any(one.is_named for one in found)
     assert [one.circumstances.major for one in found] == [17, 18]
     assert dict(found[1].settings) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("decisions", "is_left_out"),
+    [
+        ((Decision.WORSE, Decision.INCONCLUSIVE), True),
+        ((Decision.WORSE, Decision.EQUIVALENT), True),
+        ((Decision.WORSE, Decision.BETTER), False),  # the load here may be like the other one
+        ((Decision.INCONCLUSIVE, Decision.EQUIVALENT), False),
+    ],
+)
+def test_what_was_slower_than_the_default_is_left_out(
+    decisions: tuple[Decision, Decision], *, is_left_out: bool
+) -> None:
+    with closing(open_store()) as store:
+        store.save(with_throughput(dict(zip((READ_ONLY, READ_WRITE), decisions, strict=True))))
+    (found,) = found_at("similar")
+    assert found.problem == ("it was slower there than the default" if is_left_out else "")
+    (named,) = found_at(experiment().id)
+    assert (named.problem, named.is_named) == (found.problem, True)
+
+
+def test_a_search_says_that_its_answer_was_slower_in_its_proof(tmp_path: Path) -> None:
+    slower = with_throughput({READ_ONLY: Decision.WORSE, READ_WRITE: Decision.WORSE})
+    tuned = tuple(replace(one, variant="tuned") for one in slower.verdicts)
+    save_tuning(tmp_path, replace(tuning(), id="s", experiment=slower.id))
+    for verdicts, said in ((slower.verdicts, ""), (tuned, "it was slower there than the default")):
+        with closing(open_store()) as store:
+            store.save(replace(slower, verdicts=verdicts))
+        assert found_at(tmp_path / "s.tuning.json")[0].problem == said
 
 
 def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_path: Path) -> None:

@@ -52,6 +52,13 @@ def test_a_named_one_is_tried_however_far_away_and_says_how_far() -> None:
     )
 
 
+def test_a_named_one_is_tried_although_it_was_slower_there() -> None:
+    slower = "it was slower there than the default"
+    found = begun(earlier("mine.zip", {"work_mem": "64MB"}, is_named=True, problem=slower))
+    assert found.points == ({"work_mem": "64MB"},)
+    assert found.notes[0].endswith(f"work_mem=64MB (named; {slower}; host and load as here)")
+
+
 def test_a_named_one_that_shares_nothing_with_the_space_is_refused() -> None:
     with pytest.raises(UsageError, match=r'nothing of "mine\.zip" can be tried here') as caught:
         begun(earlier("mine.zip", {"jit": "off"}, is_named=True))
