@@ -44,6 +44,7 @@ class EarlierConfiguration:
     circumstances: Circumstances = field(default_factory=Circumstances)
     is_named: bool = True
     problem: str = ""
+    created: str = ""  # its experiment, ISO 8601
 
 
 def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
@@ -73,7 +74,7 @@ def _of_source(source: str, major: int) -> tuple[EarlierConfiguration, ...]:
 
 
 def _of_store() -> Iterator[EarlierConfiguration]:
-    """Yield the configuration of each stored experiment that has one, the newest first."""
+    """Yield the configuration of each stored experiment that has one."""
     with closing(open_store()) as store:
         for id_ in store.ids():
             if not id_.endswith(AT_LOAD):
@@ -158,8 +159,13 @@ def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
     if variant is None:
         return EarlierConfiguration(source, {}, there)
     build = {} if variant.server is None else {BUILD: variant.server}
-    problem = _why_worse(experiment, variant.name)
-    return EarlierConfiguration(source, {**variant.settings, **build}, there, problem=problem)
+    return EarlierConfiguration(
+        source,
+        {**variant.settings, **build},
+        there,
+        problem=_why_worse(experiment, variant.name),
+        created=experiment.created,
+    )
 
 
 def _why_worse(experiment: Experiment, variant: str) -> str:

@@ -136,7 +136,9 @@ def _nearest(
 def _ranked(
     others: Sequence[EarlierConfiguration], here: Circumstances
 ) -> list[tuple[EarlierConfiguration, Nearness]]:
-    found = [(one, nearness(one.circumstances, here)) for one in others]
+    """Return the nearest first, of equals the newest."""
+    newest = sorted(others, key=lambda one: one.created, reverse=True)
+    found = [(one, nearness(one.circumstances, here)) for one in newest]
     return sorted(found, key=lambda pair: (bool(pair[0].problem or pair[1].why_not), pair[1].steps))
 
 

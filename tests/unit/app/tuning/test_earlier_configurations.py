@@ -183,7 +183,7 @@ def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_pat
     os.mkfifo(bundles / "c.zip")  # which is not waited for
     first, second = found_at(bundles)
     assert (first.source, first.problem) == (str(bundles / "a.zip"), "")
-    assert first.circumstances.memory_bytes == 10 << 30
+    assert (first.circumstances.memory_bytes, first.created) == (10 << 30, experiment().created)
     assert (second.source, second.problem) == (str(bundles / "b.zip"), f'"{bundles}/b.zip" is not a bundle')
 
 

@@ -32,9 +32,10 @@ def earlier(
     *,
     is_named: bool = False,
     problem: str = "",
+    created: str = "",
 ) -> EarlierConfiguration:
     there = Circumstances(major=18, cpus=cpus, memory_bytes=8 * GB if cpus else None, loads=LOADS)
-    return EarlierConfiguration(source, settings, there, is_named, problem)
+    return EarlierConfiguration(source, settings, there, is_named, problem, created)
 
 
 def begun(*found: EarlierConfiguration) -> WarmStart:
@@ -81,8 +82,8 @@ def test_of_many_the_nearest_are_tried_and_what_is_too_far_is_said() -> None:
 
 def test_a_configuration_is_tried_once_and_of_the_newest() -> None:
     found = begun(
-        earlier("newer", {"work_mem": "16MB"}),
-        earlier("older", {"work_mem": "15MB"}),
+        earlier("older", {"work_mem": "15MB"}, created="2026-11-20T08:00:00+00:00"),
+        earlier("newer", {"work_mem": "16MB"}, created="2026-11-23T08:00:00+00:00"),
         earlier("plan", {"shared_buffers": "512MB"}),
         earlier("other", {"jit": "off"}),
         earlier("damaged", {}, problem='"damaged" is not a bundle'),
