@@ -189,8 +189,10 @@ def _between(
 
 
 def _of_loads(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> Gap | None:
-    if not here or not there or there.keys() & here.keys():
+    if not here or (there and there.keys() & here.keys()):
         return None
+    if not there:
+        return Gap(1.0, "unknown load there")
     kinds = [set(one.values()) for one in (there, here)]
     is_other = not kinds[0] & kinds[1]
     told = [

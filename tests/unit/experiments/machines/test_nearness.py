@@ -70,6 +70,8 @@ def test_what_is_too_far_says_why(there: dict[str, Any], said: str) -> None:
         ({"disks": "rotating disks"}, 2, "rotating disks there, solid-state disks here"),
         ({"machine": "a real machine"}, 1, "a real machine there, a virtual machine here"),
         ({"machine": None}, 1, "unknown there, a virtual machine here"),
+        ({"loads": {}}, 1, "unknown load there"),
+        ({"loads": None}, 1, "unknown load there"),
         ({"loads": {"mine": "transactions that write"}}, 1,
          "mine there, sysbench-read-only and sysbench-read-write here"),
     ],
