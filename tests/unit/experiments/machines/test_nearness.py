@@ -44,6 +44,8 @@ def test_equal_circumstances_are_no_step_apart() -> None:
         ({"data_bytes": 32 * GB}, "data are 400 % of the memory there, 12.5 % here"),
         ({"loads": {"mine": "queries that only read"}},
          "queries that only read there, transactions that only read and transactions that write here"),
+        ({"loads": {READ_ONLY: "queries that only read"}},  # a name says nothing without the kind
+         "queries that only read there, transactions that only read and transactions that write here"),
         ({"processor": None, "cpus": None, "memory_bytes": None}, "its host is not recorded"),
         ({"major": None}, "its PostgreSQL is not recorded"),
     ],
@@ -74,6 +76,8 @@ def test_what_is_too_far_says_why(there: dict[str, Any], said: str) -> None:
         ({"loads": None}, 1, "unknown load there"),
         ({"loads": {"mine": "transactions that write"}}, 1,
          "mine there, sysbench-read-only and sysbench-read-write here"),
+        ({"loads": {READ_ONLY: "transactions that write"}}, 1,
+         "transactions that write there, transactions that only read and transactions that write here"),
     ],
 )  # fmt: skip
 def test_other_differences_are_steps(there: dict[str, Any], steps: float, said: str) -> None:
