@@ -18,6 +18,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.ports import Progress
 from pgdyno.model.tuning.space import BUILD
 from pgdyno.model.tuning.tuning import FIRST_MEMBER, TUNED, Tuning
 from pgdyno.store.bundle import check_bundle
@@ -47,7 +48,7 @@ class EarlierConfiguration:
     created: str = ""  # its experiment, ISO 8601
 
 
-def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
+def earlier_configurations(request: TuneRequest, progress: Progress) -> tuple[EarlierConfiguration, ...]:
     """Return the configurations of the sources of a warm start.
 
     A source is the id or the file of a search or experiment, a directory of bundles, or ``SIMILAR``.
@@ -56,13 +57,13 @@ def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, 
     """
     installation = request.conditions.installation
     major = 0 if installation is None else installation.major
-    return tuple(one for source in request.warm_start for one in _of_source(source, major))
+    return tuple(one for source in request.warm_start for one in _of_source(source, major, progress))
 
 
-def _of_source(source: str, major: int) -> tuple[EarlierConfiguration, ...]:
+def _of_source(source: str, major: int, progress: Progress) -> tuple[EarlierConfiguration, ...]:
     if source != SIMILAR and not Path(source).is_dir():
         return (_usable(_read(source), major),)
-    found = tuple(_of_store() if source == SIMILAR else _of_directory(Path(source)))
+    found = tuple(_of_store() if source == SIMILAR else _of_directory(Path(source), progress))
     if not found:
         where = "stored here" if source == SIMILAR else f'in "{source}"'
         raise UsageError(
@@ -81,8 +82,9 @@ def _of_store() -> Iterator[EarlierConfiguration]:
                 yield from _among_others(id_, partial(store.load_head, id_))
 
 
-def _of_directory(directory: Path) -> Iterator[EarlierConfiguration]:
+def _of_directory(directory: Path, progress: Progress) -> Iterator[EarlierConfiguration]:
     """Yield the configuration of each bundle that has one."""
+    progress.step(f"reading the bundles in {directory}")
     for path in sorted(one for one in directory.glob("*.zip") if one.is_file()):
         yield from _among_others(str(path), partial(_unpacked, path))
 

@@ -197,8 +197,7 @@ def _of_loads(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -
     is_other = not kinds[0] & kinds[1]
     by_kind = is_other or bool(there.keys() & here.keys())  # which names do not tell apart
     told = [
-        _listed(sorted(one) if by_kind else [*names])
-        for one, names in zip(kinds, (there, here), strict=True)
+        _listed(sorted(one) if by_kind else [*names]) for one, names in zip(kinds, (there, here), strict=True)
     ]
     return Gap(1.0, f"{told[0]} there, {told[1]} here", is_other)
 
@@ -220,7 +219,7 @@ def _of_kind(there: str | None, here: str | None, steps: float) -> Gap | None:
 
 
 def _listed(names: list[str]) -> str:
-    shown, rest = names[:_MOST_NAMED], len(names) - _MOST_NAMED
+    shown, rest = [one[:_MOST_LETTERS] for one in names[:_MOST_NAMED]], len(names) - _MOST_NAMED
     return f"{', '.join(shown)} and {rest} more" if rest > 0 else " and ".join(shown)
 
 

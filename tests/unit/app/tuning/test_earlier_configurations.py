@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fix_progress import Remembered
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 from tests.golden.synthetic_front import experiment as front
 from tests.golden.synthetic_tuning import tuning
@@ -47,11 +48,13 @@ def with_throughput(decisions: Mapping[str, Decision]) -> Experiment:
     return replace(experiment(), verdicts=verdicts)
 
 
-def found_at(source: str | Path, version: str = "18.6") -> tuple[EarlierConfiguration, ...]:
+def found_at(
+    source: str | Path, version: str = "18.6", said: Remembered | None = None
+) -> tuple[EarlierConfiguration, ...]:
     installation = Installation(Path("/nowhere"), version, int(version[:2]), "embedded")
     conditions = Conditions(installation, {}, Design())
     request = TuneRequest(conditions, Variant("default"), 60.0, warm_start=(str(source),))
-    return earlier_configurations(request)
+    return earlier_configurations(request, said or Remembered())
 
 
 def settings(source: str | Path, version: str = "18.6") -> dict[str, str]:
@@ -181,7 +184,9 @@ def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_pat
     (bundles / "b.zip").write_bytes(b"PK")
     (bundles / "notes.txt").write_text("no bundle")
     os.mkfifo(bundles / "c.zip")  # which is not waited for
-    first, second = found_at(bundles)
+    said = Remembered()
+    first, second = found_at(bundles, said=said)
+    assert said.steps == [f"reading the bundles in {bundles}"]
     assert (first.source, first.problem) == (str(bundles / "a.zip"), "")
     assert (first.circumstances.memory_bytes, first.created) == (10 << 30, experiment().created)
     assert (second.source, second.problem) == (str(bundles / "b.zip"), f'"{bundles}/b.zip" is not a bundle')

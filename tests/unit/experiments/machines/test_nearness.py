@@ -89,10 +89,11 @@ def test_other_differences_are_steps(there: dict[str, Any], steps: float, said: 
 
 def test_long_names_and_many_workloads_of_a_document_are_cut() -> None:
     assert words(processor="X" * 1_000_000) == f"{'X' * 60} there, Intel Xeon Platinum 8259CL here"
+    here = "sysbench-read-only and sysbench-read-write here"
+    long = {"Y" * 1_000_000: "transactions that write"}
+    assert words(loads=long) == f"{'Y' * 60} there, {here}"
     many = {f"mine-{number}": "transactions that write" for number in range(1000)}
-    assert words(loads=many) == (
-        "mine-0, mine-1 and 998 more there, sysbench-read-only and sysbench-read-write here"
-    )
+    assert words(loads=many) == f"mine-0, mine-1 and 998 more there, {here}"
 
 
 def test_steps_add_up_and_the_largest_is_said_first() -> None:
