@@ -6,8 +6,8 @@ that the share of each is all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.measuring.conditions import Conditions
@@ -21,13 +21,14 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Step, TpchStep, Workload
 from pgdyno.model.servers.server import Server
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies._contract import Sizing
+from pgdyno.studies._contract import BundledStudy, Sizing
 from pgdyno.studies.peers import LEAST_BYTES, MEMORY, VARIANT
 
 _MOST_OF_OURS = 4  # the plan and the whole stack, each with and without what suits some applications alone
 _LARGEST_SHARE = 1 / 3  # of memory, that a configuration gives shared_buffers: Cloud SQL's; the usual is 1/4
 _STEP_BYTES = 64 << 20
 _SESSIONS_OF_A_STEP = 3  # of each client: queries, inserts and deletes
+_WAL_SIZE = "max_wal_size"
 _ASKED_FOR_OLTP = (
     "the tools are asked for transaction processing, as for other loads; some of them have other values for "
     "data warehouses"
@@ -117,6 +118,29 @@ def notes_on_data(variants: Sequence[Variant], server: Server, data_bytes: int) 
             f"the data, {numbers.size(data_bytes)}, do not fit into shared_buffers of {', '.join(names)}; "
             "they are read from the page cache there"
         )
+
+
+def with_room_for_wal(
+    workloads: Mapping[str, Workload],
+    bundled: BundledStudy,
+    sizing: Sizing,
+    configurations: Iterable[Mapping[str, str]],
+) -> Mapping[str, Workload]:
+    """Return workloads with the room on disk for the largest max_wal_size of these configurations.
+
+    They were made before the configurations, with room for PostgreSQL's own, which the baseline has.
+    """
+    sizes = tuple(one[_WAL_SIZE] for one in configurations if _WAL_SIZE in one)
+    if bundled.workloads is None or not sizes:
+        return workloads
+    larger = bundled.workloads(replace(sizing, max_wal_sizes=sizes))
+    return {name: _with_room(one, larger[name].disk_bytes) for name, one in workloads.items()}
+
+
+def _with_room(workload: Workload, disk_bytes: int | None) -> Workload:
+    if workload.disk_bytes is None or disk_bytes is None:
+        return workload
+    return replace(workload, disk_bytes=max(workload.disk_bytes, disk_bytes))
 
 
 def _buffers_bytes(server: Server, settings: Mapping[str, str]) -> int:

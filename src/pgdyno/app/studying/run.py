@@ -14,6 +14,7 @@ from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.tpch.validation import tpch_facts
 from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.peer_machine import with_room_for_wal
 from pgdyno.app.planning.peers import peers_context
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.studying.io_support import find_io_support
@@ -132,6 +133,9 @@ def run_bundled(
     baseline = Variant("default", preset)
     if bundled.needs_peers:
         context = peers_context(baseline, conditions, size, progress)
+        settings = context.configurations.values()
+        roomy = with_room_for_wal(conditions.workloads, bundled, size, settings)
+        conditions = replace(conditions, workloads=roomy)
         if context.servers:  # other builds are what the whole stack is about
             conditions = replace(conditions, accepts_builds=True)
     elif bundled.needs_plan:

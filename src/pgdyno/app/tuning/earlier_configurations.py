@@ -15,14 +15,20 @@ from pgdyno.experiments.machines.nearness import Circumstances, circumstances_of
 from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.ports import Progress
 from pgdyno.model.tuning.space import BUILD
-from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.model.tuning.tuning import FIRST_MEMBER, TUNED, Tuning
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.tunings import SUFFIX, load_tuning
 
 SIMILAR = "similar"
 """The source that is all experiments of this user's store, imported ones included."""
+_NAMES = (TUNED, FIRST_MEMBER, PLAN)  # of the variant that is taken, the first that is there
+_ANY_NAME = f'"{TUNED}", "{FIRST_MEMBER}" or "{PLAN}"'
+_SLOWER = "it was slower there than the default"
 HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
 
 
@@ -31,7 +37,7 @@ class EarlierConfiguration:
     """A configuration as it was elsewhere, and how the user named where.
 
     ``is_named``: by itself, so that it is tried however far away it is; others are chosen by nearness.
-    ``problem`` is why such a one cannot be used.
+    ``problem`` is why such a one is not used; of a named one it is only told.
     """
 
     source: str
@@ -39,9 +45,10 @@ class EarlierConfiguration:
     circumstances: Circumstances = field(default_factory=Circumstances)
     is_named: bool = True
     problem: str = ""
+    created: str = ""  # its experiment, ISO 8601
 
 
-def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
+def earlier_configurations(request: TuneRequest, progress: Progress) -> tuple[EarlierConfiguration, ...]:
     """Return the configurations of the sources of a warm start.
 
     A source is the id or the file of a search or experiment, a directory of bundles, or ``SIMILAR``.
@@ -50,33 +57,34 @@ def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, 
     """
     installation = request.conditions.installation
     major = 0 if installation is None else installation.major
-    return tuple(one for source in request.warm_start for one in _of_source(source, major))
+    return tuple(one for source in request.warm_start for one in _of_source(source, major, progress))
 
 
-def _of_source(source: str, major: int) -> tuple[EarlierConfiguration, ...]:
+def _of_source(source: str, major: int, progress: Progress) -> tuple[EarlierConfiguration, ...]:
     if source != SIMILAR and not Path(source).is_dir():
         return (_usable(_read(source), major),)
-    found = tuple(_of_store() if source == SIMILAR else _of_directory(Path(source)))
+    found = tuple(_of_store() if source == SIMILAR else _of_directory(Path(source), progress))
     if not found:
         where = "stored here" if source == SIMILAR else f'in "{source}"'
         raise UsageError(
             f"no experiment {where} has a configuration to begin with",
-            detail=f'those of tune and accelerate have one, a variant named "{TUNED}" or "{PLAN}"',
+            detail=f"those of tune and accelerate have one, a variant named {_ANY_NAME}",
             hint="leave out --warm-start, or name a bundle; pgdyno bundle import stores one",
         )
     return found
 
 
 def _of_store() -> Iterator[EarlierConfiguration]:
-    """Yield the configuration of each stored experiment that has one, the newest first."""
+    """Yield the configuration of each stored experiment that has one."""
     with closing(open_store()) as store:
         for id_ in store.ids():
             if not id_.endswith(AT_LOAD):
                 yield from _among_others(id_, partial(store.load_head, id_))
 
 
-def _of_directory(directory: Path) -> Iterator[EarlierConfiguration]:
+def _of_directory(directory: Path, progress: Progress) -> Iterator[EarlierConfiguration]:
     """Yield the configuration of each bundle that has one."""
+    progress.step(f"reading the bundles in {directory}")
     for path in sorted(one for one in directory.glob("*.zip") if one.is_file()):
         yield from _among_others(str(path), partial(_unpacked, path))
 
@@ -116,7 +124,7 @@ def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
     if not one.settings:
         raise UsageError(
             f'"{one.source}" has no configuration to begin with',
-            detail=f'neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes is in it',
+            detail=f"neither an answer nor a variant named {_ANY_NAME} with changes is in it",
             hint=HINT,
         )
     return one
@@ -132,26 +140,41 @@ def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
     if tuning.members:
         best = tuning.members[0].point
     major = re.match(r"\d+", server.rpartition(" ")[2])
-    circumstances = _of_proof(tuning) or Circumstances(major=int(major[0]) if major else None)
-    return EarlierConfiguration(source, tuning.answer or best, circumstances)
+    proof = _proof_of(tuning)
+    if proof is None:
+        there = Circumstances(major=int(major[0]) if major else None)
+        return EarlierConfiguration(source, tuning.answer or best, there)
+    problem = _why_worse(proof, TUNED if tuning.answer else FIRST_MEMBER)
+    return EarlierConfiguration(source, tuning.answer or best, circumstances_of(proof), problem=problem)
 
 
-def _of_proof(tuning: Tuning) -> Circumstances | None:
+def _proof_of(tuning: Tuning) -> Experiment | None:
     with closing(open_store()) as store:
-        if tuning.experiment not in store.ids():
-            return None
-        return circumstances_of(store.load_head(tuning.experiment))
+        return store.load_head(tuning.experiment) if tuning.experiment in store.ids() else None
 
 
 def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
-    """Return the answer or plan of an experiment; without settings if it has none."""
+    """Return an experiment's answer, first member or plan; no settings if none."""
     by_name = {one.name: one for one in experiment.variants}
-    variant = by_name.get(TUNED) or by_name.get(PLAN)
-    settings: dict[str, str] = {}
-    if variant is not None:
-        build = {} if variant.server is None else {BUILD: variant.server}
-        settings = {**variant.settings, **build}
-    return EarlierConfiguration(source, settings, circumstances_of(experiment))
+    variant = next((by_name[name] for name in _NAMES if name in by_name), None)
+    there = circumstances_of(experiment)
+    if variant is None:
+        return EarlierConfiguration(source, {}, there)
+    build = {} if variant.server is None else {BUILD: variant.server}
+    return EarlierConfiguration(
+        source,
+        {**variant.settings, **build},
+        there,
+        problem=_why_worse(experiment, variant.name),
+        created=experiment.created,
+    )
+
+
+def _why_worse(experiment: Experiment, variant: str) -> str:
+    """Say so where a variant was shown to be slower than the baseline on a workload, and faster on none."""
+    wanted = (THROUGHPUT, variant, experiment.baseline)
+    found = {one.decision for one in experiment.verdicts if (one.metric, one.variant, one.baseline) == wanted}
+    return _SLOWER if Decision.WORSE in found and Decision.BETTER not in found else ""
 
 
 def _unpacked(path: Path) -> Experiment:

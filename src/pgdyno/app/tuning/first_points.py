@@ -18,7 +18,7 @@ from pgdyno.model.servers.server import Server
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.search.warm_start import NumberOf, point_within
 
-_PLACES = ("the nearest", "the second nearest", "the third nearest")  # no more: each takes a trial
+_PLACES = ("the nearest", "the second choice", "the third choice")  # no more: each takes a trial
 _MOST_TOLD = 5  # reasons to leave some out
 _MOST_NAMED = 3  # experiments with the same reason
 
@@ -37,6 +37,28 @@ class WarmStart:
 
     points: tuple[Point, ...]
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """One of many configurations: how near it is, and the point that it is here."""
+
+    earlier: EarlierConfiguration
+    near: Nearness
+    point: Point
+
+    def why_not(self, known: Sequence[Point]) -> str:
+        """Return why it is not tried beside these points."""
+        if reason := self.earlier.problem or self.near.why_not:
+            return reason
+        if not self.point:
+            return "nothing of it can be tried here"
+        return "the same here as the plan, or as one that is tried" if self.point in known else ""
+
+    def is_alike(self, other: _Candidate) -> bool:
+        """Whether nothing tells the circumstances of the two apart."""
+        both = (self.earlier.circumstances, other.earlier.circumstances)
+        return not (nearness(*both).gaps or nearness(*reversed(both)).gaps)
 
 
 def warm_start(
@@ -108,7 +130,8 @@ def _named(space: Space, one: EarlierConfiguration, number_of: NumberOf, here: C
             f"{_names([each.key for each in space.dimensions])}",
             hint=HINT,
         )
-    return _first(one, point, f"named; {nearness(one.circumstances, here).words}")
+    words = ("named", one.problem, nearness(one.circumstances, here).words)
+    return _first(one, point, "; ".join(filter(None, words)))
 
 
 def _nearest(
@@ -119,32 +142,49 @@ def _nearest(
     taken: Sequence[Point],
 ) -> tuple[list[FirstPoint], list[tuple[str, str]]]:
     """Return the points of the nearest experiments, and the others with the reasons against them."""
-    chosen: list[FirstPoint] = []
-    left_out: list[tuple[str, str]] = []
-    for one, near in _ranked(others, here):
-        point = point_within(space, one.settings, number_of)
-        known = [*taken, *(each.point for each in chosen)]
-        if reason := one.problem or near.why_not or _why_not(point, known, len(chosen)):
-            left_out.append((one.source, reason))
-        else:
-            place = f"{_PLACES[len(chosen)]} of {len(others)}"
-            chosen.append(_first(one, point, f"{place}; {near.words}"))
-    return chosen, left_out
+    ranked = [
+        _Candidate(one, near, point_within(space, one.settings, number_of))
+        for one, near in _ranked(others, here)
+    ]
+    chosen = _chosen(ranked, taken)
+    known = [*taken, *(one.point for one in chosen)]
+    left_out = [
+        (one.earlier.source, one.why_not(known) or _why_no_place(one, chosen))
+        for one in ranked
+        if one not in chosen
+    ]
+    points = [
+        _first(one.earlier, one.point, f"{place} of {len(others)}; {one.near.words}")
+        for place, one in zip(_PLACES, chosen, strict=False)
+    ]
+    return points, left_out
+
+
+def _chosen(ranked: Sequence[_Candidate], taken: Sequence[Point]) -> list[_Candidate]:
+    """Return the nearest, but no second of the same circumstances before one of others has its place."""
+    chosen: list[_Candidate] = []
+    for _ in _PLACES:
+        known = [*taken, *(one.point for one in chosen)]
+        free = [one for one in ranked if not one.why_not(known)]
+        if not free:
+            break
+        chosen.append(min(free, key=lambda one: sum(map(one.is_alike, chosen))))
+    return chosen
+
+
+def _why_no_place(one: _Candidate, chosen: Sequence[_Candidate]) -> str:
+    if any(map(one.is_alike, chosen)):
+        return "one from a like host and load is tried"
+    return "three are nearer, or as near and newer"
 
 
 def _ranked(
     others: Sequence[EarlierConfiguration], here: Circumstances
 ) -> list[tuple[EarlierConfiguration, Nearness]]:
-    found = [(one, nearness(one.circumstances, here)) for one in others]
+    """Return the nearest first, of equals the newest."""
+    newest = sorted(others, key=lambda one: one.created, reverse=True)
+    found = [(one, nearness(one.circumstances, here)) for one in newest]
     return sorted(found, key=lambda pair: (bool(pair[0].problem or pair[1].why_not), pair[1].steps))
-
-
-def _why_not(point: Point, known: Sequence[Point], chosen: int) -> str:
-    if not point:
-        return "nothing of it can be tried here"
-    if point in known:
-        return "the same here as the plan, or as one that is tried"
-    return "three are nearer, or as near and newer" if chosen >= len(_PLACES) else ""
 
 
 def _first(one: EarlierConfiguration, point: Point, why: str) -> FirstPoint:

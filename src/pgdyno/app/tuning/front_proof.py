@@ -13,7 +13,7 @@ from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.terms import PLAN
-from pgdyno.model.tuning.tuning import FrontMember, Trial, Tuning
+from pgdyno.model.tuning.tuning import MEMBER, FrontMember, Trial, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.front_race import MOST_MEMBERS, front_of
 
@@ -81,7 +81,7 @@ def _most_servers(request: TuneRequest, left_s: float) -> int:
 
 def _numbered(trials: Sequence[Trial], rounds: TrialRounds) -> tuple[FrontMember, ...]:
     return tuple(
-        FrontMember(f"member-{place}", one.number, rounds.settled(one.point))
+        FrontMember(f"{MEMBER}-{place}", one.number, rounds.settled(one.point))
         for place, one in enumerate(trials, start=1)
     )
 

@@ -55,7 +55,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     conditions = request.conditions
     earlier = earlier_search(request)
     require_aims(request, earlier)
-    begin_with = earlier_configurations(request)
+    begin_with = earlier_configurations(request, progress)
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
     planned = plan_for(subject, request.base, conditions, plan_request)

@@ -96,7 +96,7 @@ def tune_in_place(
     )
     _require_appliable(access, plan, allowed, attached)
     here = circumstances_here(request, attached.subject, is_isolated=False)
-    begin = warm_start(searched.space, earlier_configurations(request), server, here, progress)
+    begin = warm_start(searched.space, earlier_configurations(request, progress), server, here, progress)
     searched = replace(searched, first=begin.points)
     switch = Switch(access, request.base, plan, allowed.restart, allowed.is_standby_order_kept)
     tuning = begun_search(request, searched.space, (_NOTE, *searched.notes, *begin.notes))

@@ -5,8 +5,8 @@
     CPUs of the server        doublings between the two                         more than two
     memory                    doublings                                         more than two
     data over memory          doublings; less than a half counts as a half      more than two
-    load                      1 without a workload of the same name             none that counts the same, and
-                                                                                 writes or only reads as here
+    load                      1 without a workload of the same name and kind    none of the same kind: what it
+                                                                                 counts, and whether it writes
     disks                     2 if they rotate on one side alone
     processor                 1 for another model, 2 for another family
     virtual machine           1 if one side alone is one
@@ -189,13 +189,15 @@ def _between(
 
 
 def _of_loads(there: Mapping[str, str] | None, here: Mapping[str, str] | None) -> Gap | None:
-    if not here or not there or there.keys() & here.keys():
+    if not here or (there and there.items() & here.items()):
         return None
+    if not there:
+        return Gap(1.0, "unknown load there")
     kinds = [set(one.values()) for one in (there, here)]
     is_other = not kinds[0] & kinds[1]
+    by_kind = is_other or bool(there.keys() & here.keys())  # which names do not tell apart
     told = [
-        _listed(sorted(one) if is_other else [*names])
-        for one, names in zip(kinds, (there, here), strict=True)
+        _listed(sorted(one) if by_kind else [*names]) for one, names in zip(kinds, (there, here), strict=True)
     ]
     return Gap(1.0, f"{told[0]} there, {told[1]} here", is_other)
 
@@ -217,7 +219,7 @@ def _of_kind(there: str | None, here: str | None, steps: float) -> Gap | None:
 
 
 def _listed(names: list[str]) -> str:
-    shown, rest = names[:_MOST_NAMED], len(names) - _MOST_NAMED
+    shown, rest = [one[:_MOST_LETTERS] for one in names[:_MOST_NAMED]], len(names) - _MOST_NAMED
     return f"{', '.join(shown)} and {rest} more" if rest > 0 else " and ".join(shown)
 
 

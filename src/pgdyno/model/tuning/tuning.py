@@ -12,6 +12,9 @@ from pgdyno.model.tuning.space import Point, Space
 
 TUNED = "tuned"
 """The name of the answer's variant in its proof."""
+MEMBER = "member"
+"""What the variants of a front's members are called in their proof, before their number."""
+FIRST_MEMBER = f"{MEMBER}-1"
 
 
 class TrialState(StrEnum):

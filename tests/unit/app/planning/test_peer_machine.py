@@ -14,7 +14,9 @@ from pgdyno.app.planning.peer_machine import (
     machine_memory,
     machine_notes,
     notes_on_data,
+    with_room_for_wal,
 )
+from pgdyno.app.studying.run import find_study
 from pgdyno.experiments.peers._contract import PeerFacts
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
@@ -75,3 +77,34 @@ def test_data_that_do_not_fit_are_said_by_server() -> None:
     (note,) = notes_on_data(variants, server_of(), 1 * GB)
     assert "do not fit into shared_buffers of small;" in note
     assert not list(notes_on_data(variants[1:], server_of(), 1 * GB))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "more_bytes"),
+    [
+        (("4GB", "16GB", "2048"), 45 * GB // 2),  # 1.5 × (16 GiB − 1 GiB, which is PostgreSQL's own)
+        (("11264",), 15 * GB),  # without a unit it is MB
+        (("512MB",), 0),  # the default beside it has 1 GiB
+        ((), 0),
+    ],
+)
+def test_the_room_on_disk_is_asked_for_the_largest_wal_of_the_peers(
+    sizes: tuple[str, ...], more_bytes: int
+) -> None:
+    peers = find_study("peers", {"benchmark": ("insert-benchmark",)})
+    before = insert_benchmark.workloads(Sizing())
+    configurations = [{"jit": "off"}, *({"max_wal_size": size} for size in sizes)]
+    after = with_room_for_wal(before, peers, Sizing(), configurations)
+    assert [*after] == [*before]
+    assert {(after[name].disk_bytes or 0) - (one.disk_bytes or 0) for name, one in before.items()} == {
+        more_bytes
+    }
+
+
+@pytest.mark.parametrize("benchmark", [(), ("tpch",)])
+def test_workloads_that_need_no_more_than_their_data_set_are_left_as_they_are(
+    benchmark: tuple[str, ...],
+) -> None:
+    peers = find_study("peers", {"benchmark": benchmark} if benchmark else {})
+    before = tpch.workloads(Sizing(scale=0.1)) if benchmark else find_workloads(("pgbench-tpcb",))
+    assert with_room_for_wal(before, peers, Sizing(scale=0.1), [{"max_wal_size": "16GB"}]) == before

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.golden.synthetic import experiment
+from tests.fix_progress import Remembered
+from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
+from tests.golden.synthetic_front import experiment as front
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.local_machine import open_store, workspace
@@ -18,7 +20,9 @@ from pgdyno.app.results.bundle import export_bundle
 from pgdyno.app.tuning.earlier_configurations import EarlierConfiguration, earlier_configurations
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import StorageError, UsageError
-from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.experiment import Design, Experiment, Slice
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.tunings import save_tuning
@@ -35,11 +39,22 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGDYNO_HOME", str(tmp_path / "home"))
 
 
-def found_at(source: str | Path, version: str = "18.6") -> tuple[EarlierConfiguration, ...]:
+def with_throughput(decisions: Mapping[str, Decision]) -> Experiment:
+    """Return the synthetic experiment with other verdicts on its plan's throughput."""
+    verdicts = tuple(
+        replace(one, decision=decisions[one.workload]) if one.metric == THROUGHPUT else one
+        for one in experiment().verdicts
+    )
+    return replace(experiment(), verdicts=verdicts)
+
+
+def found_at(
+    source: str | Path, version: str = "18.6", said: Remembered | None = None
+) -> tuple[EarlierConfiguration, ...]:
     installation = Installation(Path("/nowhere"), version, int(version[:2]), "embedded")
     conditions = Conditions(installation, {}, Design())
     request = TuneRequest(conditions, Variant("default"), 60.0, warm_start=(str(source),))
-    return earlier_configurations(request)
+    return earlier_configurations(request, said or Remembered())
 
 
 def settings(source: str | Path, version: str = "18.6") -> dict[str, str]:
@@ -75,6 +90,15 @@ def test_an_answer_goes_before_the_plan() -> None:
     assert settings(experiment().id) == {"work_mem": "64MB"}
 
 
+def test_a_front_gives_its_first_member_before_the_plan() -> None:
+    with closing(open_store()) as store:
+        store.save(front())
+        store.save(replace(front(), id="alone", variants=front().variants[:2]))
+    assert {"default", "member-1", "plan"} <= {one.name for one in front().variants}
+    assert settings(front().id)["plan_cache_mode"] == "force_generic_plan"
+    assert settings("alone")["plan_cache_mode"] == "force_generic_plan"
+
+
 def test_another_major_version_is_refused(tmp_path: Path) -> None:
     bundle = export_bundle(experiment(), tmp_path / "b.zip", slices_of=no_slices)
     for source in (bundle, tmp_path / "s.tuning.json"):
@@ -87,8 +111,9 @@ def test_another_major_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_source_without_a_configuration_is_refused(tmp_path: Path) -> None:
     save_tuning(tmp_path, replace(tuning(), id="nothing", answer={}, trials=()))
-    with pytest.raises(UsageError, match="has no configuration to begin with"):
+    with pytest.raises(UsageError, match="has no configuration to begin with") as caught:
         settings(tmp_path / "nothing.tuning.json")
+    assert 'a variant named "tuned", "member-1" or "plan" with changes' in str(caught.value.detail)
 
 
 def test_a_damaged_bundle_and_an_unknown_id_are_errors(tmp_path: Path) -> None:
@@ -122,6 +147,36 @@ def test_all_stored_experiments_with_a_configuration_are_candidates() -> None:
     assert dict(found[1].settings) == PLAN
 
 
+@pytest.mark.parametrize(
+    ("decisions", "is_left_out"),
+    [
+        ((Decision.WORSE, Decision.INCONCLUSIVE), True),
+        ((Decision.WORSE, Decision.EQUIVALENT), True),
+        ((Decision.WORSE, Decision.BETTER), False),  # the load here may be like the other one
+        ((Decision.INCONCLUSIVE, Decision.EQUIVALENT), False),
+    ],
+)
+def test_what_was_slower_than_the_default_is_left_out(
+    decisions: tuple[Decision, Decision], *, is_left_out: bool
+) -> None:
+    with closing(open_store()) as store:
+        store.save(with_throughput(dict(zip((READ_ONLY, READ_WRITE), decisions, strict=True))))
+    (found,) = found_at("similar")
+    assert found.problem == ("it was slower there than the default" if is_left_out else "")
+    (named,) = found_at(experiment().id)
+    assert (named.problem, named.is_named) == (found.problem, True)
+
+
+def test_a_search_says_that_its_answer_was_slower_in_its_proof(tmp_path: Path) -> None:
+    slower = with_throughput({READ_ONLY: Decision.WORSE, READ_WRITE: Decision.WORSE})
+    tuned = tuple(replace(one, variant="tuned") for one in slower.verdicts)
+    save_tuning(tmp_path, replace(tuning(), id="s", experiment=slower.id))
+    for verdicts, said in ((slower.verdicts, ""), (tuned, "it was slower there than the default")):
+        with closing(open_store()) as store:
+            store.save(replace(slower, verdicts=verdicts))
+        assert found_at(tmp_path / "s.tuning.json")[0].problem == said
+
+
 def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_path: Path) -> None:
     bundles = tmp_path / "bundles"
     bundles.mkdir()
@@ -129,9 +184,11 @@ def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_pat
     (bundles / "b.zip").write_bytes(b"PK")
     (bundles / "notes.txt").write_text("no bundle")
     os.mkfifo(bundles / "c.zip")  # which is not waited for
-    first, second = found_at(bundles)
+    said = Remembered()
+    first, second = found_at(bundles, said=said)
+    assert said.steps == [f"reading the bundles in {bundles}"]
     assert (first.source, first.problem) == (str(bundles / "a.zip"), "")
-    assert first.circumstances.memory_bytes == 10 << 30
+    assert (first.circumstances.memory_bytes, first.created) == (10 << 30, experiment().created)
     assert (second.source, second.problem) == (str(bundles / "b.zip"), f'"{bundles}/b.zip" is not a bundle')
 
 

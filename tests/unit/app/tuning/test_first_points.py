@@ -32,9 +32,10 @@ def earlier(
     *,
     is_named: bool = False,
     problem: str = "",
+    created: str = "",
 ) -> EarlierConfiguration:
     there = Circumstances(major=18, cpus=cpus, memory_bytes=8 * GB if cpus else None, loads=LOADS)
-    return EarlierConfiguration(source, settings, there, is_named, problem)
+    return EarlierConfiguration(source, settings, there, is_named, problem, created)
 
 
 def begun(*found: EarlierConfiguration) -> WarmStart:
@@ -52,6 +53,13 @@ def test_a_named_one_is_tried_however_far_away_and_says_how_far() -> None:
     )
 
 
+def test_a_named_one_is_tried_although_it_was_slower_there() -> None:
+    slower = "it was slower there than the default"
+    found = begun(earlier("mine.zip", {"work_mem": "64MB"}, is_named=True, problem=slower))
+    assert found.points == ({"work_mem": "64MB"},)
+    assert found.notes[0].endswith(f"work_mem=64MB (named; {slower}; host and load as here)")
+
+
 def test_a_named_one_that_shares_nothing_with_the_space_is_refused() -> None:
     with pytest.raises(UsageError, match=r'nothing of "mine\.zip" can be tried here') as caught:
         begun(earlier("mine.zip", {"jit": "off"}, is_named=True))
@@ -67,15 +75,15 @@ def test_of_many_the_nearest_are_tried_and_what_is_too_far_is_said() -> None:
     assert found.points == ({"work_mem": "16MB"}, {"work_mem": "64MB"})
     assert found.notes == (
         f"{TRIED} same or nearest to that: work_mem=16MB (the nearest of 3; host and load as here)",
-        f"{TRIED} twice or nearest to that: work_mem=64MB (the second nearest of 3; 4 CPUs there, 2 here)",
+        f"{TRIED} twice or nearest to that: work_mem=64MB (the second choice of 3; 4 CPUs there, 2 here)",
         "left out of the warm start, large: 64 CPUs there, 2 here",
     )
 
 
 def test_a_configuration_is_tried_once_and_of_the_newest() -> None:
     found = begun(
-        earlier("newer", {"work_mem": "16MB"}),
-        earlier("older", {"work_mem": "15MB"}),
+        earlier("older", {"work_mem": "15MB"}, created="2026-11-20T08:00:00+00:00"),
+        earlier("newer", {"work_mem": "16MB"}, created="2026-11-23T08:00:00+00:00"),
         earlier("plan", {"shared_buffers": "512MB"}),
         earlier("other", {"jit": "off"}),
         earlier("damaged", {}, problem='"damaged" is not a bundle'),
@@ -100,8 +108,34 @@ def test_three_at_most_are_tried_and_few_reasons_are_told() -> None:
     assert [note.rpartition(": ")[0].partition("start, ")[2] for note in found.notes[3:]] == [
         "near-3", "far-16", "far-32", "far-64", "far-128", "",
     ]  # fmt: skip
-    assert found.notes[3].endswith("three are nearer, or as near and newer")
+    assert found.notes[3].endswith("one from a like host and load is tried")
     assert found.notes[-1] == "left out of the warm start as well, farther away: far-256, far-512"
+
+
+def test_no_second_one_of_a_host_is_tried_before_one_of_another() -> None:
+    of_this = [earlier(f"this-{size}", {"work_mem": size}) for size in ("16MB", "64MB", "256MB")]
+    of_other = earlier("other", {"shared_buffers": "1536MB"}, 4)
+    plan_of_third = earlier("third", {"shared_buffers": "512MB"}, 8)  # is the plan here
+    found = begun(*of_this, of_other, plan_of_third)
+    assert found.points == ({"work_mem": "16MB"}, {"shared_buffers": "1536MB"}, {"work_mem": "64MB"})
+    assert "(the third choice of 5; host and load as here)" in found.notes[2]
+    assert found.notes[3:] == (
+        "left out of the warm start, this-256MB: one from a like host and load is tried",
+        "left out of the warm start, third: the same here as the plan, or as one that is tried",
+    )
+
+
+def test_with_all_places_taken_a_further_host_is_left_out() -> None:
+    by_cpus = {
+        2: {"work_mem": "16MB"},
+        4: {"work_mem": "64MB"},
+        1: {"work_mem": "256MB"},
+        8: {"shared_buffers": "6GB"},
+    }
+    hosts = [earlier(f"{cpus} CPUs", settings, cpus) for cpus, settings in by_cpus.items()]
+    found = begun(*hosts)
+    assert len(found.points) == 3
+    assert found.notes[3:] == ("left out of the warm start, 8 CPUs: three are nearer, or as near and newer",)
 
 
 def test_named_and_chosen_ones_go_together() -> None:

@@ -44,6 +44,8 @@ def test_equal_circumstances_are_no_step_apart() -> None:
         ({"data_bytes": 32 * GB}, "data are 400 % of the memory there, 12.5 % here"),
         ({"loads": {"mine": "queries that only read"}},
          "queries that only read there, transactions that only read and transactions that write here"),
+        ({"loads": {READ_ONLY: "queries that only read"}},  # a name says nothing without the kind
+         "queries that only read there, transactions that only read and transactions that write here"),
         ({"processor": None, "cpus": None, "memory_bytes": None}, "its host is not recorded"),
         ({"major": None}, "its PostgreSQL is not recorded"),
     ],
@@ -70,8 +72,12 @@ def test_what_is_too_far_says_why(there: dict[str, Any], said: str) -> None:
         ({"disks": "rotating disks"}, 2, "rotating disks there, solid-state disks here"),
         ({"machine": "a real machine"}, 1, "a real machine there, a virtual machine here"),
         ({"machine": None}, 1, "unknown there, a virtual machine here"),
+        ({"loads": {}}, 1, "unknown load there"),
+        ({"loads": None}, 1, "unknown load there"),
         ({"loads": {"mine": "transactions that write"}}, 1,
          "mine there, sysbench-read-only and sysbench-read-write here"),
+        ({"loads": {READ_ONLY: "transactions that write"}}, 1,
+         "transactions that write there, transactions that only read and transactions that write here"),
     ],
 )  # fmt: skip
 def test_other_differences_are_steps(there: dict[str, Any], steps: float, said: str) -> None:
@@ -83,10 +89,11 @@ def test_other_differences_are_steps(there: dict[str, Any], steps: float, said: 
 
 def test_long_names_and_many_workloads_of_a_document_are_cut() -> None:
     assert words(processor="X" * 1_000_000) == f"{'X' * 60} there, Intel Xeon Platinum 8259CL here"
+    here = "sysbench-read-only and sysbench-read-write here"
+    long = {"Y" * 1_000_000: "transactions that write"}
+    assert words(loads=long) == f"{'Y' * 60} there, {here}"
     many = {f"mine-{number}": "transactions that write" for number in range(1000)}
-    assert words(loads=many) == (
-        "mine-0, mine-1 and 998 more there, sysbench-read-only and sysbench-read-write here"
-    )
+    assert words(loads=many) == f"mine-0, mine-1 and 998 more there, {here}"
 
 
 def test_steps_add_up_and_the_largest_is_said_first() -> None:
