@@ -170,7 +170,8 @@ def _trace(
         raise MeasurementError(f"the session's mappings are not known: {mappings.reason}")
     tally(read_own_pieces(file, max(0, begin - _FILLING_BYTES), begin), caches)
     misses = tally(read_own_pieces(file, begin, end), caches)
-    return _Trace(misses, transactions, structures_in(mappings, shared), mappings)
+    structures = structures_in(mappings, shared, str(traced.program))
+    return _Trace(misses, transactions, structures, mappings)
 
 
 def _kinds(arm: Arm, trace: _Trace) -> dict[int, str] | Unknown:

@@ -85,10 +85,10 @@ class Structures:
         return self._regions[place].structure
 
 
-def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory) -> Structures:
+def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, program: str) -> Structures:
     """Return the structures of a session that runs under valgrind, which puts its stack above all else.
 
-    Without names of areas, shared memory is one structure.
+    ``program`` is the path of the server's own. Without names of areas, shared memory is one structure.
     """
     main = max(
         (one for one in mappings if _is_shared(one)), key=lambda one: one.end - one.begin, default=None
@@ -96,7 +96,7 @@ def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory) -> St
     stack = max((one for one in mappings if _is_own(one)), key=lambda one: one.begin, default=None)
     regions = [
         Region(one.begin, one.end, STACK if one is stack else structure)
-        for one, structure in _private(mappings)
+        for one, structure in _private(mappings, program)
     ]
     others = (one for one in mappings if _is_shared(one) and one is not main)
     regions.extend(Region(one.begin, one.end, DYNAMIC) for one in others)
@@ -114,14 +114,16 @@ def _is_own(mapping: MemoryMapping) -> bool:
     return not mapping.is_shared and mapping.is_writable and not mapping.path
 
 
-def _private(mappings: Sequence[MemoryMapping]) -> Iterator[tuple[MemoryMapping, str]]:
-    """Yield mappings that are not shared. One without a file right behind a file's has its variables too."""
-    before: MemoryMapping | None = None
+def _private(mappings: Sequence[MemoryMapping], program: str) -> Iterator[tuple[MemoryMapping, str]]:
+    """Yield mappings that are not shared. Right behind the program's variables are those that begin as zero.
+
+    Behind other files it cannot be told: valgrind maps wherever there is room first, so that the heap follows
+    the variables of ld.so, and large pieces of malloc's follow shared memory.
+    """
+    ends = {one.end for one in mappings if one.path == program and one.is_writable and not one.is_shared}
     for one in mappings:
         if not _is_shared(one):
-            is_behind = before is not None and bool(before.path) and before.end == one.begin
-            yield one, OWN if _is_own(one) and not is_behind else CONSTANTS
-        before = one
+            yield one, OWN if _is_own(one) and one.begin not in ends else CONSTANTS
 
 
 def _of_areas(main: MemoryMapping, areas: Sequence[SharedArea]) -> Iterator[Region]:
