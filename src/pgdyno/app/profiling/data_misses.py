@@ -177,11 +177,8 @@ def _trace(
 def _kinds(arm: Arm, trace: _Trace) -> dict[int, str] | Unknown:
     """Return the kinds of the pages that were missed, by address; or why they are not told."""
     blocks = trace.structures.blocks
-    if blocks is None:
-        return Unknown(
-            "simulated: parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and "
-            "shared memory among the session's mappings"
-        )
+    if isinstance(blocks, Unknown):
+        return Unknown(f"simulated: {blocks.reason}")
     found = {blocks.page_of(address) for address, _ in trace.misses.l1d}
     pages = [page for page in found if page is not None]
     contents = read_places(Tree(), arm.postmaster_pid, pages, blocks.block_bytes).value

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pgdyno.model import numbers
+from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.process_memory import MemoryMapping, SharedArea, SharedMemory
 
 OTHER = "given back since"
@@ -15,6 +17,11 @@ STACK = "stack"
 CONSTANTS = "constants and variables"
 DYNAMIC = "dynamic shared memory"
 SHARED = "shared memory, not told apart"
+_LEAST_BLOCK_BYTES = 8192
+_NOT_APART = Unknown(
+    "parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and shared memory among "
+    "the session's mappings"
+)
 _FIRST = "main LWLocks"  # they are allocated before there is an index of names
 _LOCKS = "lock tables"
 _PROCESSES = "PGPROC and proc array"
@@ -71,7 +78,7 @@ class Blocks:
 class Structures:
     """The structures of a process's memory by address."""
 
-    def __init__(self, regions: Iterable[Region], blocks: Blocks | None) -> None:
+    def __init__(self, regions: Iterable[Region], blocks: Blocks | Unknown) -> None:
         """Regions do not overlap."""
         self._regions = sorted(regions, key=lambda one: one.begin)
         self._begins = [one.begin for one in self._regions]
@@ -101,7 +108,7 @@ def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, progr
     others = (one for one in mappings if _is_shared(one) and one is not main)
     regions.extend(Region(one.begin, one.end, DYNAMIC) for one in others)
     if main is None:
-        return Structures(regions, None)
+        return Structures(regions, _NOT_APART)
     areas = sorted(shared.areas, key=lambda one: one.offset)
     return Structures((*regions, *_of_areas(main, areas)), _blocks(main, areas, shared.block_bytes))
 
@@ -148,11 +155,17 @@ def _name(area: SharedArea) -> str:
     return _NAMES.get(area.name, f"shared memory: {area.name}")
 
 
-def _blocks(main: MemoryMapping, areas: Sequence[SharedArea], block_bytes: int) -> Blocks | None:
-    """Return the pages of shared buffers. Since version 16 they take a part of a page more, to be aligned."""
+def _blocks(main: MemoryMapping, areas: Sequence[SharedArea], block_bytes: int) -> Blocks | Unknown:
+    """Return the pages of shared buffers, or why their places are not known.
+
+    Since version 16 they take 4 kB more, to be aligned to these; of smaller pages that is a whole one.
+    """
     area = next((one for one in areas if one.name == _BLOCKS), None)
     if area is None:
-        return None
+        return _NOT_APART
+    if block_bytes < _LEAST_BLOCK_BYTES:
+        least, found = numbers.size(_LEAST_BLOCK_BYTES), numbers.size(block_bytes)
+        return Unknown(f"kinds of pages are told from {least} on, and this server's have {found}")
     alignment = area.size_bytes % block_bytes or 1
     begin = -(-(main.begin + area.offset) // alignment) * alignment
     return Blocks(begin, begin + area.size_bytes // block_bytes * block_bytes, block_bytes)

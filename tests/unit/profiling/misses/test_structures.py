@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.process_memory import MemoryMapping, SharedArea, SharedMemory
-from pgdyno.profiling.misses.structures import CONSTANTS, DYNAMIC, OTHER, OWN, SHARED, STACK, structures_in
+from pgdyno.profiling.misses.structures import (
+    CONSTANTS,
+    DYNAMIC,
+    OTHER,
+    OWN,
+    SHARED,
+    STACK,
+    Blocks,
+    structures_in,
+)
 
 POSTGRES = "/usr/bin/postgres"
 PROGRAM = MemoryMapping(0x400000, 0x500000, is_writable=False, is_shared=False, path=POSTGRES)
@@ -60,7 +70,7 @@ def test_an_address_has_a_structure(address: int, structure: str) -> None:
 
 def test_pages_of_shared_buffers_are_aligned_where_they_have_room_for_it() -> None:
     blocks = structures_in(MAPPINGS, SharedMemory(AREAS, 8192), POSTGRES).blocks
-    assert blocks is not None
+    assert isinstance(blocks, Blocks)
     assert blocks.page_of(0x5012000) == 0x5012000
     assert blocks.page_of(0x5013FFF) == 0x5012000
     assert blocks.page_of(0x5012000 + 3 * 8192 + 77) == 0x5012000 + 3 * 8192
@@ -71,14 +81,23 @@ def test_pages_of_shared_buffers_are_aligned_where_they_have_room_for_it() -> No
 def test_before_version_16_pages_begin_with_their_area() -> None:
     areas = (SharedArea("Buffer Blocks", 0x11100, 4 * 8192, 4 * 8192),)
     blocks = structures_in(MAPPINGS, SharedMemory(areas, 8192), POSTGRES).blocks
-    assert blocks is not None
+    assert isinstance(blocks, Blocks)
     assert blocks.page_of(0x5011100 + 8192 + 5) == 0x5011100 + 8192
+
+
+def test_of_pages_below_8_kb_the_places_are_not_told() -> None:
+    # Four pages of 4 kB, and 4 kB to align them, which could be a fifth one.
+    areas = (SharedArea("Buffer Blocks", 0x11100, 5 * 4096, 5 * 4096),)
+    found = structures_in(MAPPINGS, SharedMemory(areas, 4096), POSTGRES)
+    assert found.blocks == Unknown("kinds of pages are told from 8\xa0kB on, and this server's have 4\xa0kB")
+    assert found.of(0x5012000) == "pages in shared buffers"
 
 
 def test_without_an_index_shared_memory_is_one_structure() -> None:
     found = structures_in(MAPPINGS, SharedMemory((), 8192), POSTGRES)
     assert found.of(0x5012000) == SHARED
-    assert found.blocks is None
+    assert isinstance(found.blocks, Unknown)
+    assert "takes PostgreSQL 13 or later" in found.blocks.reason
 
 
 def test_without_shared_memory_all_else_is_told() -> None:
