@@ -160,18 +160,29 @@ def _trace(
     lead, wanted = traced.transactions
     with arena.loads.resting(arm, traced.workload, traced.seed) as run:
         pid = working_session(arm)
+        session_mappings(Tree(), pid)  # without the right to read them, the trace would be for nothing
         file = trace_of(directory, pid)
         _issue(run, lead)
         begin = _size(file)
         transactions = _issue(run, wanted)
         end = _size(file)
-        mappings = read_mappings(Tree(), pid).value
-    if isinstance(mappings, Unknown):
-        raise MeasurementError(f"the session's mappings are not known: {mappings.reason}")
+        mappings = session_mappings(Tree(), pid)
     tally(read_own_pieces(file, max(0, begin - _FILLING_BYTES), begin), caches)
     misses = tally(read_own_pieces(file, begin, end), caches)
     structures = structures_in(mappings, shared, str(traced.program))
     return _Trace(misses, transactions, structures, mappings)
+
+
+def session_mappings(tree: Tree, pid: int) -> tuple[MemoryMapping, ...]:
+    """Return the mappings of a session's process. Raises: MeasurementError if they cannot be read."""
+    found = read_mappings(tree, pid).value
+    if isinstance(found, Unknown):
+        raise MeasurementError(
+            f"the session's mappings are not known: {found.reason}",
+            detail="reading another account's process takes CAP_SYS_PTRACE: root in a container has it with "
+            "docker run --cap-add SYS_PTRACE",
+        )
+    return found
 
 
 def _kinds(arm: Arm, trace: _Trace) -> dict[int, str] | Unknown:

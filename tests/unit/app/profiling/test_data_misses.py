@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.profiling.data_misses import SessionToTrace, require_traceable
+from pgdyno.app.profiling.data_misses import SessionToTrace, require_traceable, session_mappings
+from pgdyno.host.files.tree import Tree
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.hosts.cache import Cache
 from pgdyno.profiling.misses.lru import SplitCaches
@@ -55,3 +56,11 @@ def test_why_not_is_said(traced: SessionToTrace, room_bytes: int, words: str) ->
     with pytest.raises(MeasurementError) as caught:
         require_traceable(traced, has_tracer=True, room_bytes=room_bytes)
     assert words in str(caught.value).replace("\xa0", " ")
+
+
+def test_a_process_that_cannot_be_read_is_said_with_what_it_takes(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        session_mappings(Tree(tmp_path), 4711)
+    assert caught.value.message == "the session's mappings are not known: no such file"
+    assert caught.value.detail is not None
+    assert caught.value.detail.startswith("reading another account's process takes CAP_SYS_PTRACE: ")
