@@ -45,8 +45,9 @@ _FEWEST, _MOST = 6, 1000  # transactions that count
 _LEAST_LEAD, _MOST_LEAD = 6, 20  # before them: callgrind's 20 where that does not take too long
 _LEAD_INSTRUCTIONS = 15_000_000
 _ENOUGH_INSTRUCTIONS = 2_000_000
-_MOST_INSTRUCTIONS = 10_000_000  # of a transaction: 20 bytes of trace each, and 26 transactions
-_LEAST_ROOM_BYTES = 8 << 30  # on the disk, for the longest
+_MOST_INSTRUCTIONS = 10_000_000  # of a transaction
+_TRACE_BYTES = 20  # of an instruction, with its accesses to data
+_OTHER_BYTES = 1 << 30  # other processes' traces, and data
 _TURN_S = 0.3
 _SLACK = 1.2  # turns have some transactions more than are wanted
 _FILLING_BYTES = (
@@ -81,6 +82,12 @@ class SessionToTrace:
         wanted = round(_ENOUGH_INSTRUCTIONS / self.instructions)
         return max(_LEAST_LEAD, min(_MOST_LEAD, lead)), max(_FEWEST, min(_MOST, wanted))
 
+    @property
+    def needed_bytes(self) -> int:
+        """The room on the disk for the traces of two sessions: one goes before, and has some more."""
+        bytes_of_one = _TRACE_BYTES * self.instructions * sum(self.transactions)
+        return round(bytes_of_one * (1 + _SLACK)) + _OTHER_BYTES
+
 
 @dataclass(frozen=True)
 class _Trace:
@@ -104,9 +111,9 @@ def require_traceable(traced: SessionToTrace, *, has_tracer: bool, room_bytes: i
             f"a transaction has {traced.instructions / 1e6:,.0f} million instructions, and up to "
             f"{_MOST_INSTRUCTIONS // 10**6} million are traced"
         )
-    if room_bytes < _LEAST_ROOM_BYTES:
+    if room_bytes < traced.needed_bytes:
         raise MeasurementError(
-            f"a trace may take {numbers.size(_LEAST_ROOM_BYTES)}, and the disk has "
+            f"a trace may take {numbers.size(traced.needed_bytes)}, and the disk has "
             f"{numbers.size(room_bytes)} left"
         )
     return caches
