@@ -8,18 +8,19 @@ has done the same transactions, so that their pages are in shared buffers.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.profiling.simulated_sessions import working_session
+from pgdyno.app.profiling.simulated_sessions import ended_session, working_session
 from pgdyno.generators.timed_run import RestingRun
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
 from pgdyno.host.processes.process_memory import read_mappings, read_places
-from pgdyno.host.tracing.valgrind import trace_of
+from pgdyno.host.tracing.valgrind import trace_of, traces_in
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.workload import Workload
@@ -33,6 +34,7 @@ from pgdyno.profiling.misses.structures import Structures, structures_in
 from pgdyno.profiling.misses.tally import Tally, by_structure, tally
 from pgdyno.profiling.simulated_caches import SimulatedCaches
 from pgdyno.server.process.own_file import own_size_bytes, read_own_pieces
+from pgdyno.server.process.processes import is_alive
 
 DATA_MISSES_LIMITS = (
     "simulated: data misses are of one session alone. No other CPU takes its lines away, as under load they "
@@ -48,6 +50,7 @@ _ENOUGH_INSTRUCTIONS = 2_000_000
 _MOST_INSTRUCTIONS = 10_000_000  # of a transaction
 _TRACE_BYTES = 20  # of an instruction, with its accesses to data
 _OTHER_BYTES = 1 << 30  # other processes' traces, and data
+_LEAST_LEFT_BYTES = 256 << 20  # on the disk, after the trace
 _TURN_S = 0.3
 _SLACK = 1.2  # turns have some transactions more than are wanted
 _FILLING_BYTES = (
@@ -132,7 +135,8 @@ def data_misses(
     with arena.arms((variant,), (0,), data_set) as [arm]:
         lead, wanted = traced.transactions
         touched = round((lead + wanted) * _SLACK)
-        arena.loads.run_counted(arm, traced.workload, traced.seed, touched, lambda: None)
+        ended_session(arena, arm, traced.workload, traced.seed, touched)
+        remove_traces_of_ended(directory)
         shared = _shared_memory(arm, arena.installation_of(variant).major)
         trace = _trace(arena, arm, traced, caches, shared, directory)
         kinds = _kinds(arm, trace)
@@ -173,6 +177,7 @@ def _trace(
         begin = _size(file)
         transactions = _issue(run, wanted)
         end = _size(file)
+        require_whole(shutil.disk_usage(directory).free)
         mappings = session_mappings(Tree(), pid)
     tally(read_own_pieces(file, max(0, begin - _FILLING_BYTES), begin), caches)
     misses = tally(read_own_pieces(file, begin, end), caches)
@@ -210,6 +215,23 @@ def _size(file: Path) -> int:
         return own_size_bytes(file)
     except FileNotFoundError:
         raise MeasurementError("lackey writes no file for a session: it takes valgrind 3.16") from None
+
+
+def remove_traces_of_ended(directory: Path) -> None:
+    """Remove the traces of processes that have ended: the room is for the one that counts."""
+    for pid, file in traces_in(directory):
+        if not is_alive(pid):
+            file.unlink(missing_ok=True)
+
+
+def require_whole(room_bytes: int) -> None:
+    """Check that the disk has not been full. Raises: MeasurementError if it may have been."""
+    if room_bytes < _LEAST_LEFT_BYTES:
+        raise MeasurementError(
+            f"the disk has {numbers.size(room_bytes)} left, so that the trace may lack lines",
+            detail="lackey leaves them out without a word when it is full: "
+            f"{numbers.size(_LEAST_LEFT_BYTES)} have to be left",
+        )
 
 
 def _issue(run: RestingRun, transactions: int) -> int:

@@ -1,13 +1,20 @@
-"""Why a session is not traced."""
+"""Why a session is not traced, and which traces are removed."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pgdyno.app.profiling.data_misses import SessionToTrace, require_traceable, session_mappings
+from pgdyno.app.profiling.data_misses import (
+    SessionToTrace,
+    remove_traces_of_ended,
+    require_traceable,
+    require_whole,
+    session_mappings,
+)
 from pgdyno.host.files.tree import Tree
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.hosts.cache import Cache
@@ -16,6 +23,7 @@ from pgdyno.profiling.simulated_caches import simulated_caches
 from pgdyno.workloads.pgbench_select import WORKLOAD
 
 GB = 1 << 30
+NO_PROCESS = 4_194_305  # above the kernel's largest number
 CACHES = simulated_caches(
     (
         Cache(1, "Data", 48 << 10, 12, 64),
@@ -71,3 +79,18 @@ def test_a_process_that_cannot_be_read_is_said_with_what_it_takes(tmp_path: Path
     assert caught.value.message == "the session's mappings are not known: no such file"
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("reading another account's process takes CAP_SYS_PTRACE: ")
+
+
+def test_traces_of_processes_that_go_on_are_kept(tmp_path: Path) -> None:
+    for name in (f"trace.{NO_PROCESS}", f"trace.{os.getpid()}", "trace.of.somebody", "postmaster.log"):
+        (tmp_path / name).touch()
+    remove_traces_of_ended(tmp_path)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {f"trace.{os.getpid()}", "trace.of.somebody", "postmaster.log"}
+
+
+def test_a_trace_on_a_disk_that_may_have_been_full_does_not_count() -> None:
+    require_whole(256 << 20)
+    with pytest.raises(MeasurementError) as caught:
+        require_whole(200 << 20)
+    assert caught.value.message == "the disk has 200\xa0MB left, so that the trace may lack lines"
