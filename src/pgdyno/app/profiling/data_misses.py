@@ -40,8 +40,8 @@ DATA_MISSES_LIMITS = (
     "simulated: data misses are of one session alone. No other CPU takes its lines away, as under load they "
     "do with locks and buffer descriptors; nothing is prefetched, and the kernel's accesses are not seen. "
     "Pages have the kind that they had at the end. Work that is done once a second weighs more than it "
-    "should, since transactions are slow while they are traced; and few pass before any counts, so that "
-    "prepared statements that are rare may still be planned each time"
+    "should, since transactions are slow while they are traced; and prepared statements that run rarely may "
+    "still be planned each time: few transactions precede those that count"
 )
 _FEWEST, _MOST = 6, 1000  # transactions that count
 _LEAST_LEAD, _MOST_LEAD = 6, 20  # before them: callgrind's 20 where that does not take too long

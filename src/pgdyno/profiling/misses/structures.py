@@ -11,7 +11,7 @@ from pgdyno.model import numbers
 from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.process_memory import MemoryMapping, SharedArea, SharedMemory
 
-OTHER = "given back since"
+OTHER = "no longer mapped"
 OWN = "session's own memory (malloc)"
 STACK = "stack"
 CONSTANTS = "constants and variables"
