@@ -15,6 +15,7 @@ from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.profiling.simulate import as_valgrind_takes_it, simulated_runs
 from pgdyno.host.tracing.valgrind import find_valgrind
 from pgdyno.model.variants.variant import parse_variant
+from pgdyno.profiling.misses.structures import OTHER, SHARED
 from pgdyno.profiling.simulated_caches import simulated_caches
 from pgdyno.profiling.simulation import spread
 from pgdyno.server.process.installation import Installation
@@ -79,8 +80,10 @@ def test_data_misses_are_told_by_structure(reads: dict[str, Any]) -> None:
     l2 = {one["structure"]: one["l2"] for one in found["structures"]}
     # A key at random of 100,000: a leaf of 274 and a page of 1,640, which no cache has; roots are in all.
     pages = {"B-tree pages", "table pages"}
-    assert pages | {"buffer descriptors", "buffer lookup table", "lock tables"} <= l1d.keys()
+    assert pages | {"buffer descriptors", "buffer lookup table", "PGPROC and proc array"} <= l1d.keys()
     assert sum(l2[one] for one in pages) > sum(l2.values()) / 2
+    # A wrong place of shared memory, or mappings of another process, would put pages and locks here.
+    assert sum(l1d.get(one, 0) for one in (OTHER, SHARED)) < 0.05 * sum(l1d.values())
     [btree] = [one for one in found["structures"] if one["structure"] == "B-tree pages"]
     assert "_bt_compare" in btree["functions"]
     # callgrind's own run of the same session has about as many, of all structures together.

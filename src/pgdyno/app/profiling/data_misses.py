@@ -8,18 +8,19 @@ has done the same transactions, so that their pages are in shared buffers.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.profiling.simulated_sessions import working_session
+from pgdyno.app.profiling.simulated_sessions import ended_session, working_session
 from pgdyno.generators.timed_run import RestingRun
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
 from pgdyno.host.processes.process_memory import read_mappings, read_places
-from pgdyno.host.tracing.valgrind import trace_of
+from pgdyno.host.tracing.valgrind import trace_of, traces_in
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.workload import Workload
@@ -33,20 +34,23 @@ from pgdyno.profiling.misses.structures import Structures, structures_in
 from pgdyno.profiling.misses.tally import Tally, by_structure, tally
 from pgdyno.profiling.simulated_caches import SimulatedCaches
 from pgdyno.server.process.own_file import own_size_bytes, read_own_pieces
+from pgdyno.server.process.processes import is_alive
 
 DATA_MISSES_LIMITS = (
     "simulated: data misses are of one session alone. No other CPU takes its lines away, as under load they "
     "do with locks and buffer descriptors; nothing is prefetched, and the kernel's accesses are not seen. "
     "Pages have the kind that they had at the end. Work that is done once a second weighs more than it "
-    "should, since transactions are slow while they are traced; and few pass before any counts, so that "
-    "prepared statements that are rare may still be planned each time"
+    "should, since transactions are slow while they are traced; and prepared statements that run rarely may "
+    "still be planned each time: few transactions precede those that count"
 )
 _FEWEST, _MOST = 6, 1000  # transactions that count
 _LEAST_LEAD, _MOST_LEAD = 6, 20  # before them: callgrind's 20 where that does not take too long
 _LEAD_INSTRUCTIONS = 15_000_000
 _ENOUGH_INSTRUCTIONS = 2_000_000
-_MOST_INSTRUCTIONS = 10_000_000  # of a transaction: 20 bytes of trace each, and 26 transactions
-_LEAST_ROOM_BYTES = 8 << 30  # on the disk, for the longest
+_MOST_INSTRUCTIONS = 10_000_000  # of a transaction
+_TRACE_BYTES = 20  # of an instruction, with its accesses to data
+_OTHER_BYTES = 1 << 30  # other processes' traces, and data
+_LEAST_LEFT_BYTES = 256 << 20  # on the disk, after the trace
 _TURN_S = 0.3
 _SLACK = 1.2  # turns have some transactions more than are wanted
 _FILLING_BYTES = (
@@ -81,6 +85,12 @@ class SessionToTrace:
         wanted = round(_ENOUGH_INSTRUCTIONS / self.instructions)
         return max(_LEAST_LEAD, min(_MOST_LEAD, lead)), max(_FEWEST, min(_MOST, wanted))
 
+    @property
+    def needed_bytes(self) -> int:
+        """The room on the disk for the traces of two sessions: one goes before, and has some more."""
+        bytes_of_one = _TRACE_BYTES * self.instructions * sum(self.transactions)
+        return round(bytes_of_one * (1 + _SLACK)) + _OTHER_BYTES
+
 
 @dataclass(frozen=True)
 class _Trace:
@@ -104,9 +114,9 @@ def require_traceable(traced: SessionToTrace, *, has_tracer: bool, room_bytes: i
             f"a transaction has {traced.instructions / 1e6:,.0f} million instructions, and up to "
             f"{_MOST_INSTRUCTIONS // 10**6} million are traced"
         )
-    if room_bytes < _LEAST_ROOM_BYTES:
+    if room_bytes < traced.needed_bytes:
         raise MeasurementError(
-            f"a trace may take {numbers.size(_LEAST_ROOM_BYTES)}, and the disk has "
+            f"a trace may take {numbers.size(traced.needed_bytes)}, and the disk has "
             f"{numbers.size(room_bytes)} left"
         )
     return caches
@@ -125,7 +135,8 @@ def data_misses(
     with arena.arms((variant,), (0,), data_set) as [arm]:
         lead, wanted = traced.transactions
         touched = round((lead + wanted) * _SLACK)
-        arena.loads.run_counted(arm, traced.workload, traced.seed, touched, lambda: None)
+        ended_session(arena, arm, traced.workload, traced.seed, touched)
+        remove_traces_of_ended(directory)
         shared = _shared_memory(arm, arena.installation_of(variant).major)
         trace = _trace(arena, arm, traced, caches, shared, directory)
         kinds = _kinds(arm, trace)
@@ -160,27 +171,37 @@ def _trace(
     lead, wanted = traced.transactions
     with arena.loads.resting(arm, traced.workload, traced.seed) as run:
         pid = working_session(arm)
+        session_mappings(Tree(), pid)  # without the right to read them, the trace would be for nothing
         file = trace_of(directory, pid)
         _issue(run, lead)
         begin = _size(file)
         transactions = _issue(run, wanted)
         end = _size(file)
-        mappings = read_mappings(Tree(), pid).value
-    if isinstance(mappings, Unknown):
-        raise MeasurementError(f"the session's mappings are not known: {mappings.reason}")
+        require_whole(shutil.disk_usage(directory).free)
+        mappings = session_mappings(Tree(), pid)
     tally(read_own_pieces(file, max(0, begin - _FILLING_BYTES), begin), caches)
     misses = tally(read_own_pieces(file, begin, end), caches)
-    return _Trace(misses, transactions, structures_in(mappings, shared), mappings)
+    structures = structures_in(mappings, shared, str(traced.program))
+    return _Trace(misses, transactions, structures, mappings)
+
+
+def session_mappings(tree: Tree, pid: int) -> tuple[MemoryMapping, ...]:
+    """Return the mappings of a session's process. Raises: MeasurementError if they cannot be read."""
+    found = read_mappings(tree, pid).value
+    if isinstance(found, Unknown):
+        raise MeasurementError(
+            f"the session's mappings are not known: {found.reason}",
+            detail="reading another account's process takes CAP_SYS_PTRACE: root in a container has it with "
+            "docker run --cap-add SYS_PTRACE",
+        )
+    return found
 
 
 def _kinds(arm: Arm, trace: _Trace) -> dict[int, str] | Unknown:
     """Return the kinds of the pages that were missed, by address; or why they are not told."""
     blocks = trace.structures.blocks
-    if blocks is None:
-        return Unknown(
-            "simulated: parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and "
-            "shared memory among the session's mappings"
-        )
+    if isinstance(blocks, Unknown):
+        return Unknown(f"simulated: {blocks.reason}")
     found = {blocks.page_of(address) for address, _ in trace.misses.l1d}
     pages = [page for page in found if page is not None]
     contents = read_places(Tree(), arm.postmaster_pid, pages, blocks.block_bytes).value
@@ -194,6 +215,23 @@ def _size(file: Path) -> int:
         return own_size_bytes(file)
     except FileNotFoundError:
         raise MeasurementError("lackey writes no file for a session: it takes valgrind 3.16") from None
+
+
+def remove_traces_of_ended(directory: Path) -> None:
+    """Remove the traces of processes that have ended: the room is for the one that counts."""
+    for pid, file in traces_in(directory):
+        if not is_alive(pid):
+            file.unlink(missing_ok=True)
+
+
+def require_whole(room_bytes: int) -> None:
+    """Check that the disk has not been full. Raises: MeasurementError if it may have been."""
+    if room_bytes < _LEAST_LEFT_BYTES:
+        raise MeasurementError(
+            f"the disk has {numbers.size(room_bytes)} left, so that the trace may lack lines",
+            detail="lackey leaves them out without a word when it is full: "
+            f"{numbers.size(_LEAST_LEFT_BYTES)} have to be left",
+        )
 
 
 def _issue(run: RestingRun, transactions: int) -> int:

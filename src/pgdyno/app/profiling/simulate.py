@@ -157,7 +157,13 @@ def misses_or_why(
         under = replace(arena, under=valgrind.tracing(directory))
         return data_misses(under, variant, traced, caches, directory)
     except PgdynoError as error:
-        return Unknown(f"simulated: data misses are not told by structure, because {error.message}")
+        return why_untold(error)
+
+
+def why_untold(error: PgdynoError) -> Unknown:
+    """Return an error's message and detail as the reason for which data misses are not told."""
+    detail = f" ({' '.join(error.detail.split())})" if error.detail else ""
+    return Unknown(f"simulated: data misses are not told by structure, because {error.message}{detail}")
 
 
 def _simulation(

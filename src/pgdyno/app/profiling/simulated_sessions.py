@@ -47,7 +47,7 @@ def simulated_run(
     with arena.arms((variant,), (0,), workload.data_set) as [arm]:
 
         def session(count: int) -> CodeCounts:
-            return _session(arena, arm, workload, seed, count, directory)
+            return _read(output_of(directory, ended_session(arena, arm, workload, seed, count)))
 
         few, some = session(_SHORTER), session(_LONGER)
         transactions = enough(some.since(few).totals["Ir"] / (_LONGER - _SHORTER))
@@ -71,10 +71,11 @@ def working_session(arm: Arm) -> int:
     return int(pid)
 
 
-def _session(
-    arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int, directory: Path
-) -> CodeCounts:
-    """Have one session execute transactions, and return its counts from beginning to end."""
+def ended_session(arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int) -> int:
+    """Have one session execute transactions, and return its process, which has ended.
+
+    Raises: MeasurementError if it is not seen, or does not end, and whatever issuing the load raises.
+    """
     pids: list[int] = []
 
     def note_session() -> None:
@@ -87,7 +88,7 @@ def _session(
         if time.monotonic() > deadline_s:
             raise MeasurementError(f"a simulated session did not end within {_END_LIMIT_S:.0f} s")
         time.sleep(_POLL_S)
-    return _read(output_of(directory, pid))
+    return pid
 
 
 def _read(file: Path) -> CodeCounts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,6 +78,14 @@ def output_of(directory: Path, pid: int) -> Path:
 def trace_of(directory: Path, pid: int) -> Path:
     """Return the file that lackey writes for a process."""
     return directory / f"{_TRACE}{pid}"
+
+
+def traces_in(directory: Path) -> Iterator[tuple[int, Path]]:
+    """Yield the processes that lackey has written files for, and these."""
+    for file in directory.glob(f"{_TRACE}*"):
+        pid = file.name.removeprefix(_TRACE)
+        if pid.isdecimal():
+            yield int(pid), file
 
 
 def unknown_instruction(log: str) -> str | None:

@@ -12,6 +12,9 @@ from pgdyno.profiling.misses.traces import Accesses, Flags, Numbers
 from pgdyno.profiling.simulated_caches import Geometry
 
 _LEVELS = ("L1i", "L1d", "L2")
+_MOST_WAYS = (
+    64  # real ones have up to 24; a virtual machine may tell anything, and all ways are looked through
+)
 
 
 @dataclass
@@ -106,7 +109,7 @@ class SplitCaches:
 
 def split_caches(known: Sequence[Geometry]) -> SplitCaches | Unknown:
     """Return empty caches of L1i, L1d and L2; or why there are none."""
-    if len(known) < len(_LEVELS):
+    if len(known) < len(_LEVELS) or any(one.ways > _MOST_WAYS for one in known):
         return Unknown("this machine does not tell the geometry of its caches")
     line_bytes = {one.line_bytes for one in known}
     if len(line_bytes) > 1:

@@ -7,14 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pgdyno.model import numbers
+from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.process_memory import MemoryMapping, SharedArea, SharedMemory
 
-OTHER = "given back since"
+OTHER = "no longer mapped"
 OWN = "session's own memory (malloc)"
 STACK = "stack"
 CONSTANTS = "constants and variables"
 DYNAMIC = "dynamic shared memory"
 SHARED = "shared memory, not told apart"
+_LEAST_BLOCK_BYTES = 8192
+_NOT_APART = Unknown(
+    "parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and shared memory among "
+    "the session's mappings"
+)
 _FIRST = "main LWLocks"  # they are allocated before there is an index of names
 _LOCKS = "lock tables"
 _PROCESSES = "PGPROC and proc array"
@@ -71,7 +78,7 @@ class Blocks:
 class Structures:
     """The structures of a process's memory by address."""
 
-    def __init__(self, regions: Iterable[Region], blocks: Blocks | None) -> None:
+    def __init__(self, regions: Iterable[Region], blocks: Blocks | Unknown) -> None:
         """Regions do not overlap."""
         self._regions = sorted(regions, key=lambda one: one.begin)
         self._begins = [one.begin for one in self._regions]
@@ -85,10 +92,10 @@ class Structures:
         return self._regions[place].structure
 
 
-def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory) -> Structures:
+def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, program: str) -> Structures:
     """Return the structures of a session that runs under valgrind, which puts its stack above all else.
 
-    Without names of areas, shared memory is one structure.
+    ``program`` is the path of the server's own. Without names of areas, shared memory is one structure.
     """
     main = max(
         (one for one in mappings if _is_shared(one)), key=lambda one: one.end - one.begin, default=None
@@ -96,12 +103,12 @@ def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory) -> St
     stack = max((one for one in mappings if _is_own(one)), key=lambda one: one.begin, default=None)
     regions = [
         Region(one.begin, one.end, STACK if one is stack else structure)
-        for one, structure in _private(mappings)
+        for one, structure in _private(mappings, program)
     ]
     others = (one for one in mappings if _is_shared(one) and one is not main)
     regions.extend(Region(one.begin, one.end, DYNAMIC) for one in others)
     if main is None:
-        return Structures(regions, None)
+        return Structures(regions, _NOT_APART)
     areas = sorted(shared.areas, key=lambda one: one.offset)
     return Structures((*regions, *_of_areas(main, areas)), _blocks(main, areas, shared.block_bytes))
 
@@ -114,14 +121,16 @@ def _is_own(mapping: MemoryMapping) -> bool:
     return not mapping.is_shared and mapping.is_writable and not mapping.path
 
 
-def _private(mappings: Sequence[MemoryMapping]) -> Iterator[tuple[MemoryMapping, str]]:
-    """Yield mappings that are not shared. One without a file right behind a file's has its variables too."""
-    before: MemoryMapping | None = None
+def _private(mappings: Sequence[MemoryMapping], program: str) -> Iterator[tuple[MemoryMapping, str]]:
+    """Yield mappings that are not shared. Right behind the program's variables are those that begin as zero.
+
+    Behind other files it cannot be told: valgrind maps wherever there is room first, so that the heap follows
+    the variables of ld.so, and large pieces of malloc's follow shared memory.
+    """
+    ends = {one.end for one in mappings if one.path == program and one.is_writable and not one.is_shared}
     for one in mappings:
         if not _is_shared(one):
-            is_behind = before is not None and bool(before.path) and before.end == one.begin
-            yield one, OWN if _is_own(one) and not is_behind else CONSTANTS
-        before = one
+            yield one, OWN if _is_own(one) and one.begin not in ends else CONSTANTS
 
 
 def _of_areas(main: MemoryMapping, areas: Sequence[SharedArea]) -> Iterator[Region]:
@@ -146,11 +155,17 @@ def _name(area: SharedArea) -> str:
     return _NAMES.get(area.name, f"shared memory: {area.name}")
 
 
-def _blocks(main: MemoryMapping, areas: Sequence[SharedArea], block_bytes: int) -> Blocks | None:
-    """Return the pages of shared buffers. Since version 16 they take a part of a page more, to be aligned."""
+def _blocks(main: MemoryMapping, areas: Sequence[SharedArea], block_bytes: int) -> Blocks | Unknown:
+    """Return the pages of shared buffers, or why their places are not known.
+
+    Since version 16 they take 4 kB more, to be aligned to these; of smaller pages that is a whole one.
+    """
     area = next((one for one in areas if one.name == _BLOCKS), None)
     if area is None:
-        return None
+        return _NOT_APART
+    if block_bytes < _LEAST_BLOCK_BYTES:
+        least, found = numbers.size(_LEAST_BLOCK_BYTES), numbers.size(block_bytes)
+        return Unknown(f"kinds of pages are told from {least} on, and this server's have {found}")
     alignment = area.size_bytes % block_bytes or 1
     begin = -(-(main.begin + area.offset) // alignment) * alignment
     return Blocks(begin, begin + area.size_bytes // block_bytes * block_bytes, block_bytes)

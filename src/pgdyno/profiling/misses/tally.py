@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.data_misses import StructureMisses
 from pgdyno.profiling.misses.lru import SplitCaches
 from pgdyno.profiling.misses.structures import Structures
@@ -61,9 +62,10 @@ def by_structure(
 
     ``kinds`` are those of pages, by the address at which each begins.
     """
+    blocks = structures.blocks
 
     def structure_of(address: int) -> str:
-        page = structures.blocks.page_of(address) if structures.blocks else None
+        page = blocks.page_of(address) if not isinstance(blocks, Unknown) else None
         return structures.of(address) if page is None else kinds.get(page, structures.of(address))
 
     l1d, l2 = (_added(counts, structure_of) for counts in (found.l1d, found.l2))

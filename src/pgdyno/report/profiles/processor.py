@@ -112,8 +112,9 @@ def _data_misses_notes(found: DataMisses, callgrind: Microarchitecture | None) -
     if INSTRUCTIONS in counted and L1D_MISSES in counted:
         yield (
             f"simulated: the trace has {_amount(found.instructions)} instructions and {_amount(found.l1d)} "
-            "L1d misses per transaction; callgrind, whose run is longer and faster, "
-            f"{_amount(counted[INSTRUCTIONS])} and {_amount(counted[L1D_MISSES])}"
+            "L1d misses per transaction; callgrind, whose run is longer, "
+            f"{_amount(counted[INSTRUCTIONS])} and {_amount(counted[L1D_MISSES])}: prepared statements that "
+            "run rarely are still planned each time in the trace"
         )
     yield from found.remarks
 

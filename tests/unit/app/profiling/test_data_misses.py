@@ -1,13 +1,21 @@
-"""Why a session is not traced."""
+"""Why a session is not traced, and which traces are removed."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pgdyno.app.profiling.data_misses import SessionToTrace, require_traceable
+from pgdyno.app.profiling.data_misses import (
+    SessionToTrace,
+    remove_traces_of_ended,
+    require_traceable,
+    require_whole,
+    session_mappings,
+)
+from pgdyno.host.files.tree import Tree
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.hosts.cache import Cache
 from pgdyno.profiling.misses.lru import SplitCaches
@@ -15,6 +23,7 @@ from pgdyno.profiling.simulated_caches import simulated_caches
 from pgdyno.workloads.pgbench_select import WORKLOAD
 
 GB = 1 << 30
+NO_PROCESS = 4_194_305  # above the kernel's largest number
 CACHES = simulated_caches(
     (
         Cache(1, "Data", 48 << 10, 12, 64),
@@ -35,8 +44,15 @@ def test_transactions_follow_from_the_instructions_of_one() -> None:
     assert replace(TRACED, instructions=100).transactions == (20, 1000)
 
 
+def test_room_follows_from_the_instructions_of_all_transactions() -> None:
+    # 74 transactions of 37,000 instructions, of 20 bytes each, 2.2 times; and 1 GB.
+    assert TRACED.needed_bytes == 120_472_000 + GB
+    # 12 transactions of nine million: 4,752,000,000 bytes.
+    assert replace(TRACED, instructions=9_000_000).needed_bytes == 4_752_000_000 + GB
+
+
 def test_a_session_that_can_be_traced_has_caches() -> None:
-    assert isinstance(require_traceable(TRACED, has_tracer=True, room_bytes=100 * GB), SplitCaches)
+    assert isinstance(require_traceable(TRACED, has_tracer=True, room_bytes=2 * GB), SplitCaches)
 
 
 @pytest.mark.parametrize(
@@ -48,10 +64,33 @@ def test_a_session_that_can_be_traced_has_caches() -> None:
             100 * GB,
             "35 million instructions, and up to 10 million are traced",
         ),
-        (TRACED, 2 * GB, "a trace may take 8 GB, and the disk has 2 GB left"),
+        (replace(TRACED, instructions=9e6), 5 * GB, "a trace may take 5.43 GB, and the disk has 5 GB left"),
     ],
 )
 def test_why_not_is_said(traced: SessionToTrace, room_bytes: int, words: str) -> None:
     with pytest.raises(MeasurementError) as caught:
         require_traceable(traced, has_tracer=True, room_bytes=room_bytes)
     assert words in str(caught.value).replace("\xa0", " ")
+
+
+def test_a_process_that_cannot_be_read_is_said_with_what_it_takes(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        session_mappings(Tree(tmp_path), 4711)
+    assert caught.value.message == "the session's mappings are not known: no such file"
+    assert caught.value.detail is not None
+    assert caught.value.detail.startswith("reading another account's process takes CAP_SYS_PTRACE: ")
+
+
+def test_traces_of_processes_that_go_on_are_kept(tmp_path: Path) -> None:
+    for name in (f"trace.{NO_PROCESS}", f"trace.{os.getpid()}", "trace.of.somebody", "postmaster.log"):
+        (tmp_path / name).touch()
+    remove_traces_of_ended(tmp_path)
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {f"trace.{os.getpid()}", "trace.of.somebody", "postmaster.log"}
+
+
+def test_a_trace_on_a_disk_that_may_have_been_full_does_not_count() -> None:
+    require_whole(256 << 20)
+    with pytest.raises(MeasurementError) as caught:
+        require_whole(200 << 20)
+    assert caught.value.message == "the disk has 200\xa0MB left, so that the trace may lack lines"

@@ -10,7 +10,7 @@ from tests.fix_progress import Remembered
 from pgdyno.app.profiling import simulate
 from pgdyno.app.profiling.profile import ProfileRequest
 from pgdyno.host.tracing.valgrind import Valgrind
-from pgdyno.model.errors import ServerError, ServerStartError, UsageError
+from pgdyno.model.errors import MeasurementError, ServerError, ServerStartError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.workloads.pgbench_select import WORKLOAD
 
@@ -38,3 +38,14 @@ def test_other_failures_are_left_as_they_are(tmp_path: Path) -> None:
     failed = ServerStartError("the server did not start")
     simulate.explain(tmp_path, Valgrind("/usr/bin/valgrind", "3.19.0"), failed)
     assert failed.__cause__ is None  # and nothing was raised in its place
+
+
+def test_the_reason_has_an_errors_detail_on_one_line() -> None:
+    assert simulate.why_untold(
+        MeasurementError("the driver failed", detail="it said:\n  no room")
+    ).reason == (
+        "simulated: data misses are not told by structure, because the driver failed (it said: no room)"
+    )
+    assert simulate.why_untold(MeasurementError("there is no room")).reason.endswith(
+        "because there is no room"
+    )

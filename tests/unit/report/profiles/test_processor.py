@@ -108,7 +108,8 @@ def test_how_far_the_trace_is_from_callgrinds_count_is_said() -> None:
     assert source == "Data misses by structure: simulated: a trace by lackey 3.19.0; 135 transactions"
     assert callgrind == (
         "simulated: the trace has 37,300 instructions and 100 L1d misses per transaction; callgrind, whose "
-        "run is longer and faster, 1,500,000 and 80.0"
+        "run is longer, 1,500,000 and 80.0: prepared statements that run rarely are still planned each time "
+        "in the trace"
     )
     assert limits == "of one session alone"
 
