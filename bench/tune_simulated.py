@@ -91,6 +91,11 @@ class Landscape:
         """Return a round of a winner and what remains of it."""
         return self.gain(rest) + self.noise() - self.gain(winner) - self.noise()
 
+    def pair_on_each(self, winner: Point, rest: Point) -> list[float]:
+        """Return a round of a winner and what remains of it, by workload: each has its own noise."""
+        gained = self.gain(rest) - self.gain(winner)
+        return [gained + math.sqrt(2) * (self.noise() - self.noise()) for _ in _WORKLOADS]
+
 
 def recorded(path: Path) -> Tuning:
     """Return a search from its file."""
@@ -165,7 +170,7 @@ def is_claimed(tuning: Tuning, landscape: Landscape, trials: list[Trial]) -> boo
     if not winner:
         return False
     order = least_first(tuning.space, trials, winner)
-    removals = list(shorten(winner, order, landscape.pair, noise_of(trials), lambda _: ""))
+    removals = list(shorten(winner, order, landscape.pair_on_each, noise_of(trials), lambda _: ""))
     answer = remaining(winner, removals)
     if not answer:
         return False

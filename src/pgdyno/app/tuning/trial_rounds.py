@@ -85,11 +85,11 @@ class TrialRounds:
             by_aim={aim: self._over_default(aim, counted, candidate) for aim in self.aims},
         )
 
-    def pair(self, winner: Point, remaining: Point) -> float:
-        """Measure two points; return ln(remaining / winner). Raises: CandidateFailedError."""
+    def pair(self, winner: Point, remaining: Point) -> tuple[float, ...]:
+        """Measure two points; return ln(remaining / winner) by workload. Raises: CandidateFailedError."""
         counted = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
         logs = [_mean_logs(blocks) for blocks in counted.values()]
-        return _mean([one[CANDIDATE] - one[INCUMBENT] for one in logs])
+        return tuple(one[CANDIDATE] - one[INCUMBENT] for one in logs)
 
     def variant(self, name: str, point: Point) -> Variant:
         """Return a point, whole, as a variant, with a pool for its own shared memory."""

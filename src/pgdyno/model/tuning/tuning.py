@@ -97,7 +97,8 @@ class Trial:
 class Removal:
     """An attempt to leave changes out of the answer, measured against the original winner.
 
-    ``ratio`` is its throughput over the winner's, with its bounds; None if no round ended.
+    ``ratio`` is its throughput over the winner's on the workload where it is worst, with its bounds; None if
+    no round ended.
     """
 
     keys: tuple[str, ...]

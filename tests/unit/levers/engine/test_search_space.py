@@ -106,9 +106,9 @@ def test_both_are_left_out_together() -> None:
     found = linked()
     measured = list[set[str]]()
 
-    def measure(_winner: object, rest: dict[str, str]) -> float:
+    def measure(_winner: object, rest: dict[str, str]) -> list[float]:
         measured.append(set(found.whole(rest)))
-        return 0.0 if "commit_delay" in rest else -1.0
+        return [0.0 if "commit_delay" in rest else -1.0]
 
     list(shorten(found.plan, list(found.plan), measure, 0.001, lambda _: ""))  # type: ignore[arg-type]
     assert any("commit_delay" not in one for one in measured)
