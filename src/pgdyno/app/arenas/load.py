@@ -9,17 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from psycopg.conninfo import make_conninfo
-
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.column_draws import read_draws
-from pgdyno.app.arenas.invariants import Invariants
+from pgdyno.app.arenas.load_session import connect_as_load, driver_options, invariants_kept, target_of
 from pgdyno.app.arenas.placement import Here, Placement
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
-from pgdyno.generators.captured import captured_options
 from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
@@ -34,10 +30,7 @@ from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, PgbenchScripts, Step, Workload
-from pgdyno.server.connection.connection import Connection, connect
-from pgdyno.server.connection.control_connection import ControlConnection
-from pgdyno.server.connection.libpq_environment import libpq_variables_unset
-from pgdyno.server.process.dump import COPY_ROLE
+from pgdyno.server.connection.connection import Connection
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
 from pgdyno.studies._tpch.schema import exact_rows, usual_rows
@@ -126,13 +119,13 @@ class Loads:
     ) -> Turns:
         prefixes = [self.log_prefix(label) for label in labels]
         here = [
-            ArmTarget(arm.variant.name, _target(arm, workload), prefix)
+            ArmTarget(arm.variant.name, target_of(arm, workload), prefix)
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
         targets = [self.placement.arm_target(here[index], index) for index in order]
-        job = driver.job(targets, workload.driver_name, _options(arms[order[0]], workload), request)
+        job = driver.job(targets, workload.driver_name, driver_options(arms[order[0]], workload), request)
         process = self.placement.driver(self._driver(arms, labels[0]), prefixes, request.duration_s)
-        return DrainedTurns(process, job, prefixes, order, _invariants(arms, workload))
+        return DrainedTurns(process, job, prefixes, order, invariants_kept(arms, workload))
 
     def run_alone(
         self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
@@ -141,10 +134,10 @@ class Loads:
 
         ``tell`` is told how many seconds have passed. Raises: GeneratorFailedError with the driver's words.
         """
-        target = ArmTarget(arm.variant.name, _target(arm, workload))
+        target = ArmTarget(arm.variant.name, target_of(arm, workload))
         request = self._request(workload, design, seconds)
-        job = driver.job([target], workload.driver_name, _options(arm, workload), request)
-        require_kept = _invariants([arm], workload)
+        job = driver.job([target], workload.driver_name, driver_options(arm, workload), request)
+        require_kept = invariants_kept([arm], workload)
         with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
             run = run_for(process, job, seconds, tell)
         require_kept()
@@ -178,15 +171,15 @@ class Loads:
         """Return the job of one client, in a closed loop."""
         alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
         request = replace(alone, transactions=transactions)
-        target = ArmTarget(arm.variant.name, _target(arm, workload))
-        return driver.job([target], workload.driver_name, _options(arm, workload), request)
+        target = ArmTarget(arm.variant.name, target_of(arm, workload))
+        return driver.job([target], workload.driver_name, driver_options(arm, workload), request)
 
     def connect(self, arm: Arm, workload: Workload) -> Connection:
         """Open a session as a workload's load has: same role, and search path. It reads alone.
 
         A superuser would run casts and functions that the owners of a copy have planted.
         """
-        return _connect(_target(arm, workload))
+        return connect_as_load(target_of(arm, workload))
 
     def step(self, arm: Arm, step: Step, seed: int, at_end: Callable[[], None] = lambda: None) -> StepResult:
         """Run a step from its beginning to its end.
@@ -267,42 +260,6 @@ class Loads:
             copy.chmod(0o644)
             copies.append(replace(script, file=str(copy)))
         return replace(workload, kind=PgbenchScripts(tuple(copies)))
-
-
-def _target(arm: Arm, workload: Workload) -> Target:
-    """Return where a workload connects: to a copy of a user's database, as its owner without privileges."""
-    target = replace(arm.target(), session_settings=workload.session_settings)
-    return target if workload.data_set.dump is None else replace(target, user=COPY_ROLE)
-
-
-def _options(arm: Arm, workload: Workload) -> Mapping[str, object]:
-    """Return the driver's options.
-
-    What a captured workload draws is read from one arm: all have equal rows. It is read by the role of the
-    load: a superuser would run casts that the owners of types have planted.
-    """
-    if workload.captured is None:
-        return driver.job_options(workload)
-    with closing(_connect(_target(arm, workload))) as connection:
-        draws, _ = read_draws(connection, workload.captured)
-    return captured_options(workload.captured, draws)
-
-
-def _invariants(arms: Sequence[Arm], workload: Workload) -> Callable[[], None]:
-    """Ask for a captured workload's invariants before its load; return the check for after it."""
-    if workload.captured is None or not workload.captured.invariants:
-        return lambda: None
-    servers = {arm.variant.name: partial(_connect, _target(arm, workload)) for arm in arms}
-    return Invariants.before_load(workload.captured, servers).require_kept
-
-
-def _connect(target: Target) -> ControlConnection:
-    way = make_conninfo(host=target.host, port=target.port, user=target.user, dbname=target.database)
-    with libpq_variables_unset():
-        connection = connect(way)
-    for name, value in target.session_settings.items():
-        connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
-    return connection
 
 
 def filling(data_set: DataSet) -> Filling:
