@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 TINY = ("--scale", "1", "--block", "1s", "--slice", "50ms", "--blocks", "4", "--as-booted")
 MOST_THEFTS = 10
+FEWEST_BLOCKS = 4  # with an interval
 PEERS = (
     "amazon-rds", "azure-flexible", "cloud-sql", "pg-configurator", "pgconfig", "pgtune", "timescaledb-tune",
 )  # fmt: skip
@@ -46,11 +47,6 @@ def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Pa
     assert effective["azure-flexible", "shared_buffers"] == "160MB"  # an eighth, up to 2 GB
     assert effective["mine", "work_mem"] == "7MB"
     assert effective["pg-configurator", "lock_timeout"] == "10s"
-    (peers,) = document["peers"]
-    assert peers["workload"] == "pgbench-tpcb"
-    assert set(peers["ratios"]) == {*PEERS, "mine"}
-    for ratios in peers["ratios"].values():
-        assert ratios["plan"]["low"] <= ratios["plan"]["point"] <= ratios["plan"]["high"]
     notes = [note.replace("\N{NO-BREAK SPACE}", " ") for note in document["notes"]]
     (machine,) = (note for note in notes if note.startswith("every configuration is made for a machine"))
     assert "1.25 GB of memory" in machine
@@ -61,6 +57,14 @@ def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Pa
         stored = store.load(document["experiment"])
     assert stored.options == {"memory": "1280MB"}
     assert stored.baseline == "default"
+    # Servers of other tests run beside this: blocks that they disturb do not count.
+    counted = [block for block in stored.blocks if not block.void_reasons]
+    told = ["pgbench-tpcb"] if len(counted) >= FEWEST_BLOCKS else []
+    assert [one["workload"] for one in document["peers"]] == told
+    for peers in document["peers"]:
+        assert set(peers["ratios"]) == {*PEERS, "mine"}
+        for ratios in peers["ratios"].values():
+            assert ratios["plan"]["low"] <= ratios["plan"]["point"] <= ratios["plan"]["high"]
 
 
 def effective_of(done: Run) -> dict[tuple[str, str], str]:
