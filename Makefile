@@ -59,7 +59,8 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 		tests/integration/test_memory_of_a_machine.py
 
 test-cells: setup ## as root: cells of hosts in network namespaces, each with an sshd (six minutes)
-	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/test_cell_check.py tests/integration/test_compare_cell.py
+	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/test_cell_check.py tests/integration/test_cell_network.py \
+		tests/integration/test_compare_cell.py
 
 lock: ## write requirements.txt: versions and checksums of all that setup installs
 	@$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet --disable-pip-version-check uv

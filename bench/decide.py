@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from bench.simulate import seeded
 
-from pgdyno.experiments.decisions.plan_decision import Outcome, PlanState, decide, estimate
+from pgdyno.experiments.decisions.plan_decision import PlanState, decide
+from pgdyno.experiments.decisions.plan_outcome import Outcome, estimate
 from pgdyno.model.plans.terms import Terms
 from pgdyno.stats.sample import FloatArray
 

@@ -10,25 +10,13 @@ from pathlib import Path
 import pytest
 from tests.fix_captured import replay_on_a_copy
 from tests.fix_home import pgdyno
+from tests.fix_logging import SETTINGS, capture, log_files, prepare, set_logging
 from tests.fix_servers import RealServer, running_server
 from tests.shop import buying
 
-from pgdyno.capture.literals import parameterised
-from pgdyno.capture.statements import as_counted
 from pgdyno.model.experiments.captured import CapturedTransaction, CapturedWorkload, OneOf
-from pgdyno.store.workload_file import read_workload_file
 
 pytestmark = pytest.mark.server
-
-_SETTINGS = """
-shared_preload_libraries = 'pg_stat_statements'
-logging_collector = on
-log_directory = 'log'
-log_filename = 'of-%H%M%S'
-log_file_mode = 0644
-log_line_prefix = '%m [%p] %q%u@%d app=%a '
-"""
-_SUFFIXES = {"csvlog": ".csv", "jsonlog": ".json", "stderr": ""}
 _BLOCK = ["update-pgbench_accounts", "select-pgbench_accounts", "update-pgbench_tellers",
           "update-pgbench_branches", "insert-pgbench_history"]  # fmt: skip
 _TPCB_CALLS = 200
@@ -37,37 +25,10 @@ _TPCB_CALLS = 200
 @pytest.fixture(scope="module")
 def server(pg18_bin: Path) -> Iterator[RealServer]:
     """PostgreSQL 18 that logs, with a database of pgbench and one of a shop."""
-    with running_server(pg18_bin, _SETTINGS) as started:
+    with running_server(pg18_bin, SETTINGS) as started:
         prepare(started)
         buying.make(started.dsn_for("postgres", "shop"))
         yield started
-
-
-def prepare(server: RealServer) -> None:
-    """Make the databases, the bank with pgbench's tables."""
-    for database in ("bank", "shop"):
-        server.execute(f"CREATE DATABASE {database}")
-        server.execute("CREATE EXTENSION pg_stat_statements", database)
-    place = (f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres", "bank")
-    server.run("pgbench", "--initialize", "--quiet", "--scale=1", *place)
-    server.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
-
-
-def set_logging(server: RealServer, destination: str, **settings: str) -> list[Path]:
-    """Let a server log into new files; return those of before."""
-    before = log_files(server, destination)
-    for name, value in {"log_destination": destination, **settings}.items():
-        server.execute(f"ALTER SYSTEM SET {name} = '{value}'")
-    server.execute("SELECT pg_reload_conf()")
-    time.sleep(1.1)  # files are named after seconds
-    server.execute("SELECT pg_rotate_logfile()")
-    time.sleep(0.5)
-    return before
-
-
-def log_files(server: RealServer, destination: str) -> list[Path]:
-    found = (server.data_directory / "log").iterdir()
-    return sorted(path for path in found if path.suffix == _SUFFIXES[destination])
 
 
 def run_tpcb(server: RealServer, protocol: str) -> None:
@@ -77,16 +38,6 @@ def run_tpcb(server: RealServer, protocol: str) -> None:
     server.run(
         "pgbench", f"--protocol={protocol}", "--no-vacuum", f"--transactions={each}", "--client=2", *place
     )
-
-
-def capture(
-    server: RealServer, database: str, file: Path, logs: list[Path], *options: str
-) -> CapturedWorkload:
-    named = [argument for log in logs for argument in ("--log", str(log))]
-    dsn = server.dsn_for("postgres", database)
-    done = pgdyno("workload", "capture", "--dsn", dsn, *named, *options, str(file))
-    assert done.returncode == 0, done.stderr
-    return read_workload_file(file)
 
 
 def assert_is_tpcb(workload: CapturedWorkload) -> CapturedTransaction:
@@ -139,7 +90,7 @@ def test_transactions_of_pgbench_are_known_exactly(
 
 
 def test_an_older_server_s_log_is_read_as_well(pg15_bin: Path, tmp_path: Path) -> None:
-    with running_server(pg15_bin, _SETTINGS) as server:
+    with running_server(pg15_bin, SETTINGS) as server:
         prepare(server)
         before = set_logging(server, "csvlog", log_min_duration_statement="0")
         run_tpcb(server, "prepared")
@@ -189,29 +140,6 @@ def test_a_program_of_many_kinds_of_statements_is_captured_with_and_without_its_
     }
     assert OneOf(("new",)) in states
     assert replay_on_a_copy(server, "shop", kept, home)["likeness"] >= 0.9
-
-
-_STATEMENTS = (
-    "SELECT -1, a - 1, 'x' || b FROM t WHERE a IN (1, 2, 3) AND b IS NOT NULL AND c = true LIMIT 10 OFFSET 2",
-    "SELECT a, count(*) FROM t GROUP BY 1 HAVING count(*) > 5 ORDER BY 2 DESC, 1",
-    "INSERT INTO t (a, b, c) VALUES (7, NULL, false), (8, E'it\\'s', true)",
-    "UPDATE t SET a = a + -5, b = $$text$$ WHERE a = 70000 AND b LIKE 'x%'",
-    "SELECT a::numeric(10, 2), b::varchar(5) FROM t WHERE a > 1.5e3 AND b = 'x'::text",
-    "DELETE FROM t WHERE a BETWEEN 100 AND 200 OR a = ANY (ARRAY[1, 2])",
-    "SELECT CASE WHEN a > -5 THEN 'low' ELSE 'high' END FROM t WHERE b COLLATE \"C\" > 'm'",
-)
-
-
-@pytest.mark.parametrize("fixture", ["pg18_bin", "pg15_bin"])
-def test_constants_are_taken_out_as_the_server_does(fixture: str, request: pytest.FixtureRequest) -> None:
-    with running_server(request.getfixturevalue(fixture), _SETTINGS) as server:
-        server.execute("CREATE EXTENSION pg_stat_statements")
-        server.execute("CREATE TABLE t (a integer, b text, c boolean)")
-        for sql in _STATEMENTS:
-            server.execute(sql)
-        shown = {as_counted(str(text)) for (text,) in server.execute("SELECT query FROM pg_stat_statements")}
-    ours = {as_counted(parameterised(sql).sql) for sql in _STATEMENTS}
-    assert ours - shown == set(), shown
 
 
 @pytest.fixture
@@ -272,47 +200,6 @@ def test_a_prefix_without_processes_is_refused(scratch_pg18: RealServer, tmp_pat
     refused = pgdyno("workload", "capture", *arguments)
     assert refused.returncode == 2
     assert "log_line_prefix is '%m ', by which sessions cannot be told apart" in refused.stderr
-
-
-def capture_statements(server: RealServer, file: Path, *statements: str) -> CapturedWorkload:
-    """The workload of statements that are sent to the bank as they are."""
-    before = set_logging(server, "jsonlog", log_statement="all")
-    for sql in statements:
-        server.execute(sql, "bank")
-    set_logging(server, "jsonlog", log_statement="none")
-    logs = [one for one in log_files(server, "jsonlog") if one not in before]
-    return capture(server, "bank", file, logs)
-
-
-def test_a_statement_that_needs_the_types_of_its_constants_is_replayed_with_them(
-    server: RealServer, tmp_path: Path
-) -> None:
-    sql = "SELECT count(*), 1 + 2 FROM generate_series(1, 10)"
-    [one] = capture_statements(server, tmp_path / "bank.toml", sql).statements
-    assert one.sql == (
-        "SELECT count(*), $1::integer + $2::integer FROM generate_series($3::integer, $4::integer)"
-    )
-
-
-def test_numbers_stay_numbers_where_a_text_would_call_another_function(
-    server: RealServer, tmp_path: Path, home: Path
-) -> None:
-    server.execute("CREATE TABLE notes (code text, doc jsonb)", "bank")
-    server.execute("INSERT INTO notes VALUES ('abcdef', '{\"items\": [7]}'), ('b', '{}')", "bank")
-    file = tmp_path / "bank.toml"
-    workload = capture_statements(
-        server,
-        file,
-        "SELECT substring(code from 1 for 3) FROM notes",
-        "SELECT doc->'items'->0 FROM notes",
-        "UPDATE notes SET code = 5 WHERE code = 'b'",
-    )
-    assert {one.sql for one in workload.statements} == {
-        "SELECT substring(code from $1::integer for $2::integer) FROM notes",
-        "SELECT doc->$1->$2::integer FROM notes",
-        "UPDATE notes SET code = $1 WHERE code = $2",
-    }
-    assert replay_on_a_copy(server, "bank", file, home)["replay"]["run"]["errors"] == {}
 
 
 @pytest.mark.parametrize(

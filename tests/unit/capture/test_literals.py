@@ -1,4 +1,4 @@
-"""Constants taken for parameters. tests/integration/test_workload_logs.py asks servers."""
+"""Constants taken for parameters. tests/integration/test_logged_constants.py asks servers."""
 
 from __future__ import annotations
 

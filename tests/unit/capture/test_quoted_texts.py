@@ -1,4 +1,4 @@
-"""Texts in quotation marks. tests/integration/test_explain_workload.py has a server read them."""
+"""Texts in quotation marks. tests/integration/test_explained_values.py has a server read them."""
 
 from __future__ import annotations
 

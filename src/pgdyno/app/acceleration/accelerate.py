@@ -28,7 +28,8 @@ from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
-from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile, outcomes_of
+from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile
+from pgdyno.experiments.decisions.plan_outcome import outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.levers.engine.effective import EffectiveSettings

@@ -25,33 +25,23 @@ evident the bounds are those of the worse half of the rounds.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from scipy import special
 
+from pgdyno.experiments.decisions.plan_outcome import BOUND, Estimate, Outcome, outcomes_of
 from pgdyno.experiments.decisions.stopping import round_s
-from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.likeness import LEAST_LIKENESS
-from pgdyno.model.experiments.metric import P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.plans.terms import Terms
-from pgdyno.stats import nested
-from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
-from pgdyno.stats.sample import Sample
 
-TAILS = (TAIL_MEAN, P99)
-"""Which metric is the tail: the first that the experiment has."""
-
-_FASTER, _BOUND = 0.025, 0.05
+_FASTER = 0.025
 _NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
 _LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
-_HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
 
 
 class PlanState(StrEnum):
@@ -63,50 +53,6 @@ class PlanState(StrEnum):
     TAIL_UNKNOWN = "faster, tail unknown"
     NOTHING = "nothing to gain"
     UNDECIDED = "undecided"
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean log-ratio with its standard error. Bounds are ratios, each at a one-sided error rate."""
-
-    mean: float
-    standard_error: float
-    df: float
-    rounds: int
-
-    @property
-    def ratio(self) -> float:
-        """The ratio itself."""
-        return math.exp(self.mean)
-
-    def lower(self, error: float = _BOUND) -> float:
-        """Return the ratio that the true one is below with probability ``error``."""
-        return math.exp(self.mean - self._width(error))
-
-    def upper(self, error: float = _BOUND) -> float:
-        """Return the ratio that the true one is above with probability ``error``."""
-        return math.exp(self.mean + self._width(error))
-
-    def p_at_most(self, ratio: float) -> float:
-        """Return the p-value against a true ratio of ``ratio`` or less."""
-        return float(special.stdtr(self.df, -(self.mean - math.log(ratio)) / self.standard_error))
-
-    def after(self, rounds: int) -> Estimate:
-        """Return the expected estimate after ``rounds`` rounds, all else being equal."""
-        share = self.rounds / rounds
-        return Estimate(self.mean, self.standard_error * math.sqrt(share), self.df / share, rounds)
-
-    def _width(self, error: float) -> float:
-        return float(special.stdtrit(self.df, 1 - error)) * self.standard_error
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """An experiment's estimates of a plan on one workload; None: no estimate yet."""
-
-    workload: str
-    throughput: Estimate | None
-    tail: Estimate | None
 
 
 @dataclass(frozen=True)
@@ -150,45 +96,6 @@ def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float |
     """Return about how much longer it would take to decide; None if it is decided, or no time would."""
     more = decision.rounds_to_decide
     return None if more is None else more * round_s(experiment) / 60
-
-
-def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:
-    """Return the estimates for every workload of an experiment."""
-    measured = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
-    tail = next((name for name in TAILS if name in measured), TAILS[-1])
-    count = 2 * len(experiment.workloads)
-
-    def estimated(workload: str, metric: str, *, is_gain: bool) -> Estimate | None:
-        ratios = log_ratios(experiment.blocks, workload, metric, variant, experiment.baseline)
-        rounds = [of_round for _, of_round in sorted(ratios.items())]
-        return estimate(rounds, drift_level=DRIFT_LEVEL / count, is_gain=is_gain)
-
-    return tuple(
-        Outcome(
-            workload,
-            estimated(workload, THROUGHPUT, is_gain=True),
-            estimated(workload, tail, is_gain=False),
-        )
-        for workload in experiment.workloads
-    )
-
-
-def estimate(
-    rounds: Sequence[Sequence[float]], *, drift_level: float = DRIFT_LEVEL, is_gain: bool = True
-) -> Estimate | None:
-    """Return the estimate of log-ratios by round; of the worse half where they drift evidently.
-
-    Shapes: rounds[round][block]. ``is_gain``: whether more is better. None: too few rounds for any bound.
-    """
-    sample = Sample.of(rounds)
-    if sample.rounds < MINIMUM_ROUNDS_FOR_VERDICT or nested.missing(sample):
-        return None
-    whole = _estimate(sample)
-    if sample.rounds < _HALVES_FROM_ROUNDS or float(drift_p_value(sample.round_means)) > drift_level:
-        return whole
-    half = sample.rounds // 2
-    halves = [_estimate(Sample.of(part)) for part in (rounds[:half], rounds[-half:])]
-    return (min if is_gain else max)(halves, key=lambda one: one.lower() if is_gain else one.upper())
 
 
 def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
@@ -245,15 +152,9 @@ def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
     unsafe = [one for one in tails if one is None or one.upper() > 1 + terms.max_tail_loss]
     if not unsafe:
         return PlanState.PAYS
-    if any(one is not None and one.lower(_BOUND / len(outcomes)) > 1 for one in unsafe):
+    if any(one is not None and one.lower(BOUND / len(outcomes)) > 1 for one in unsafe):
         return PlanState.TAIL_WORSE
     return PlanState.TAIL_UNKNOWN
-
-
-def _estimate(sample: Sample) -> Estimate:
-    found = nested.estimate(sample)
-    error = max(float(found.standard_error), nested.RESOLUTION)
-    return Estimate(float(found.mean), error, float(found.df), sample.rounds)
 
 
 def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:

@@ -28,18 +28,11 @@ from pgdyno.report.page.cards import cards
 from pgdyno.report.page.decision import decision_box
 from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
 from pgdyno.report.page.front_figure import front_view
-from pgdyno.report.page.method import (
-    design_table,
-    drain_table,
-    left_out_table,
-    method_paragraphs,
-    noise_floor_table,
-    void_block_table,
-    void_rule_table,
-)
+from pgdyno.report.page.method import design_table, method_paragraphs, noise_floor_table
 from pgdyno.report.page.repeat import is_attached_as_found, repeat_command
 from pgdyno.report.page.search_trials import search_view
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
+from pgdyno.report.page.void_blocks import drain_table, left_out_table, void_block_table, void_rule_table
 from pgdyno.report.plain.attribution_text import how_to_add
 from pgdyno.report.plain.parts import parts_table
 from pgdyno.report.plain.peers_text import FASTEST_LOOKS_FASTER, peer_tables

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import experiment as synthetic
 
 from pgdyno.experiments.decisions.plan_decision import (
-    Estimate,
-    Outcome,
     PlanState,
     decide,
     decide_plan,
-    estimate,
     faster_on,
     is_futile,
     state_of,
 )
+from pgdyno.experiments.decisions.plan_outcome import Estimate, Outcome
 from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.plans.terms import Terms
 from pgdyno.model.variants.durability_reading import DurabilityReading
@@ -39,15 +37,6 @@ def outcome(throughput: Estimate | None, tail: Estimate | None, workload: str = 
 
 
 SAFE = measured(-10, 3)
-
-
-def test_bounds_are_those_of_students_t() -> None:
-    # t(13) has 5 % above 1.770933 and 2.5 % above 2.160369 (tables of Student's t).
-    found = Estimate(0.1, 0.02, 13.0, 14)
-    assert found.lower() == pytest.approx(math.exp(0.1 - 0.02 * 1.770933), rel=1e-6)
-    assert found.upper(0.025) == pytest.approx(math.exp(0.1 + 0.02 * 2.160369), rel=1e-6)
-    assert found.p_at_most(math.exp(0.1)) == pytest.approx(0.5)
-    assert found.p_at_most(math.exp(0.1 - 0.02 * 2.160369)) == pytest.approx(0.025, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -158,23 +147,6 @@ def test_the_sentence_says_it_to_somebody_who_has_to_decide() -> None:
         "no tail of latency can be longer by 10\xa0%."
     )
     assert found.pays
-
-
-def test_drift_gives_the_bounds_of_the_worse_half() -> None:
-    level = [[0.30], [0.31], [0.29], [0.305], [0.30], [0.10], [0.11], [0.09], [0.105], [0.10]]
-    found = estimate(level)
-    assert found is not None
-    assert found.ratio == pytest.approx(math.exp(0.101))
-    longer = estimate(level, is_gain=False)
-    assert longer is not None
-    assert longer.ratio == pytest.approx(math.exp(0.301))
-    steady = estimate([[0.30], [0.31], [0.29], [0.30], [0.31], [0.30], [0.29], [0.305], [0.295], [0.30]])
-    assert steady is not None
-    assert steady.ratio == pytest.approx(math.exp(0.30))
-
-
-def test_four_rounds_give_no_bound() -> None:
-    assert estimate([[0.3], [0.31], [0.29], [0.3]]) is None
 
 
 def test_an_experiment_is_decided_from_its_blocks() -> None:

@@ -1,0 +1,61 @@
+"""Servers that log into files, and workloads that are captured from these."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from tests.fix_bank import initialise
+from tests.fix_home import pgdyno
+from tests.fix_servers import RealServer
+
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.store.workload_file import read_workload_file
+
+SETTINGS = """
+shared_preload_libraries = 'pg_stat_statements'
+logging_collector = on
+log_directory = 'log'
+log_filename = 'of-%H%M%S'
+log_file_mode = 0644
+log_line_prefix = '%m [%p] %q%u@%d app=%a '
+"""
+_SUFFIXES = {"csvlog": ".csv", "jsonlog": ".json", "stderr": ""}
+
+
+def prepare(server: RealServer) -> None:
+    """Make the databases, the bank with pgbench's tables."""
+    for database in ("bank", "shop"):
+        server.execute(f"CREATE DATABASE {database}")
+        server.execute("CREATE EXTENSION pg_stat_statements", database)
+    initialise(server)
+    server.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
+
+
+def set_logging(server: RealServer, destination: str, **settings: str) -> list[Path]:
+    """Let a server log into new files; return those of before."""
+    before = log_files(server, destination)
+    for name, value in {"log_destination": destination, **settings}.items():
+        server.execute(f"ALTER SYSTEM SET {name} = '{value}'")
+    server.execute("SELECT pg_reload_conf()")
+    time.sleep(1.1)  # files are named after seconds
+    server.execute("SELECT pg_rotate_logfile()")
+    time.sleep(0.5)
+    return before
+
+
+def log_files(server: RealServer, destination: str) -> list[Path]:
+    """Return the files that a server logs into."""
+    found = (server.data_directory / "log").iterdir()
+    return sorted(path for path in found if path.suffix == _SUFFIXES[destination])
+
+
+def capture(
+    server: RealServer, database: str, file: Path, logs: list[Path], *options: str
+) -> CapturedWorkload:
+    """Capture the workload that logs have, and read its file."""
+    named = [argument for log in logs for argument in ("--log", str(log))]
+    dsn = server.dsn_for("postgres", database)
+    done = pgdyno("workload", "capture", "--dsn", dsn, *named, *options, str(file))
+    assert done.returncode == 0, done.stderr
+    return read_workload_file(file)
