@@ -2,10 +2,13 @@
 //! parameter is drawn. Its tables are a copy of the server's, so that nothing of it can be loaded.
 
 mod client;
+mod draw;
 mod options;
 mod parameter;
 mod values;
 
+#[cfg(test)]
+mod refusals;
 #[cfg(test)]
 mod tests;
 

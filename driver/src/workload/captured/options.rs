@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use super::NAME;
-use super::parameter::Draw;
+use super::draw::Draw;
 use crate::error::{Error, Result};
 
 /// What a message of the protocol can count.

@@ -15,15 +15,8 @@ fn options(value: Value) -> CapturedOptions {
     options
 }
 
-fn refused(value: Value) -> String {
-    let options: CapturedOptions = serde_json::from_value(value).unwrap();
-    let error = options.check().unwrap_err();
-    assert_eq!(error.message, "cannot issue workload \"captured\"");
-    error.detail.unwrap()
-}
-
 /// One statement, whose parameters are drawn like this.
-fn with_parameters(parameters: &Value) -> Value {
+pub(super) fn with_parameters(parameters: &Value) -> Value {
     json!({
         "statements": [{"name": "s", "sql": "SELECT $1"}],
         "transactions": [{"weight": 1, "calls": [{"statement": 0, "parameters": parameters}]}],
@@ -281,63 +274,4 @@ fn a_statement_that_is_not_prepared_travels_as_text() {
     let mut out = Vec::new();
     write_call(&mut out, Mode::Prepared, &role.statements, &transaction, &transaction.calls()[0]);
     assert_eq!(out, b"Q\0\0\0\x0aBEGIN\0");
-}
-
-#[test]
-fn what_cannot_be_drawn_is_refused_with_its_place() {
-    for (draw, why) in [
-        (json!({"draw": "integer", "low": 2, "high": 1}), "no integer can be drawn from 2 to 1"),
-        (json!({"draw": "one-of", "values": []}), "there is no value to choose from"),
-        (json!({"draw": "one-of", "values": ["a"], "weights": [1, 2]}), "1 values have 2 weights"),
-        (
-            json!({"draw": "one-of", "values": ["a"], "weights": [0]}),
-            "weights are numbers from 0 on, and not all of them 0",
-        ),
-        (json!({"draw": "histogram", "bounds": [1]}), "a histogram has at least two bounds"),
-        (json!({"draw": "histogram", "bounds": [2, 1]}), "the bounds of a histogram do not ascend"),
-        (
-            json!({"draw": "histogram", "bounds": [1, 2], "scale": 19}),
-            "19 digits after the point are too many",
-        ),
-        (json!({"draw": "text", "least": 2, "most": 1}), "no text can have 2 to 1 letters"),
-        (json!({"draw": "sequence", "start": 1, "part": 1}), "there is no part 1 of 1"),
-        (
-            json!({"draw": "same-as", "call": 0, "parameter": 0}),
-            "parameter 0 of call 0 does not stand before it",
-        ),
-        (json!({"draw": "returned", "call": 0, "column": 0}), "call 0 does not return column 0 before it"),
-        (json!({"draw": "mixture", "parts": []}), "a mixture has no parts"),
-        (
-            json!({"draw": "mixture", "parts": [[1, {"draw": "mixture", "parts": []}]]}),
-            "a part of a mixture or an array has parts, or is returned",
-        ),
-    ] {
-        let detail = refused(with_parameters(&json!([draw])));
-        assert_eq!(detail, format!("transaction 0: call 0, of statement 0: {why} (s)"));
-    }
-}
-
-#[test]
-fn a_workload_without_calls_or_statements_is_refused() {
-    assert_eq!(refused(json!({})), "it has no transaction");
-    let no_call = json!({"transactions": [{"weight": 1, "calls": []}]});
-    assert_eq!(refused(no_call), "transaction 0: its calls are made 0 times");
-    let no_statement = json!({"transactions": [{"weight": 1, "calls": [{"statement": 0}]}]});
-    let mut value = with_parameters(&json!([{"draw": "null"}]));
-    value["statements"][0]["prepared"] = json!(false);
-    assert_eq!(
-        refused(value),
-        "transaction 0: call 0, of statement 0: it is not prepared, and has parameters (s)"
-    );
-    assert_eq!(refused(no_statement), "transaction 0: call 0, of statement 0: there are 0 statements");
-    let mut value = with_parameters(&json!([]));
-    value["transactions"][0]["weight"] = json!(0);
-    assert_eq!(refused(value), "transaction 0: its weight cannot be 0");
-    let mut value = with_parameters(&json!([]));
-    value["transactions"][0]["calls"][0]["times"] = json!(0);
-    assert_eq!(refused(value), "transaction 0: its calls are made 0 times");
-    let calls = json!([{"statement": 0}, {"statement": 0, "times": 0.00001}]);
-    let value =
-        json!({"statements": [{"name": "s", "sql": ""}], "transactions": [{"weight": 1, "calls": calls}]});
-    assert_eq!(refused(value), "transaction 0: call 1, of statement 0: it cannot be called 0.00001 times");
 }
