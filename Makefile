@@ -27,7 +27,10 @@ accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove i
 	@$(BIN)/pgdyno accelerate --embedded
 
 test: setup test-driver ## run all tests
-	@$(BIN)/python -m pytest --numprocesses=4 --dist=worksteal --durations=20 --durations-min=15
+	@$(BIN)/python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=20 --durations-min=15
+
+test-long: setup ## long experiments and simulations, of which `make test` takes a sample (a quarter of an hour)
+	@PGDYNO_LONG_TESTS=1 $(BIN)/python -m pytest -m long --numprocesses=4 --dist=loadfile --durations=20 --durations-min=15
 
 test-driver: ## run the tests of the driver alone
 	@cd driver && cargo test --quiet --locked

@@ -44,7 +44,14 @@ if "TMPDIR" not in os.environ and _is_suitable(_MEMORY):
     tempfile.tempdir = None  # what was found before
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests of real servers first: their files take longest, and the many short ones fill the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/integration/"))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what takes root where an ordinary user runs the tests."""
+    """Skip what takes root where an ordinary user runs the tests, and what takes minutes unless asked for."""
     if item.get_closest_marker("root") is not None and os.geteuid() != 0:
         pytest.skip("takes root")
+    if item.get_closest_marker("long") is not None and os.environ.get("PGDYNO_LONG_TESTS") != "1":
+        pytest.skip("takes minutes: make test-long")

@@ -91,6 +91,7 @@ def test_data_misses_are_told_by_structure(reads: dict[str, Any]) -> None:
     assert 0.7 < sum(l1d.values()) / counted["per_transaction"]["value"] < 2
 
 
+@pytest.mark.long
 @needs_valgrind
 def test_writing_repeats_too(installation: Installation, home: Path) -> None:
     del home

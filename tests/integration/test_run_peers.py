@@ -16,7 +16,7 @@ from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
-TINY = ("--scale", "1", "--block", "1s", "--slice", "50ms", "--blocks", "4", "--as-booted")
+TINY = ("--scale", "1", "--block", "1s", "--slice", "50ms", "--as-booted")
 MOST_THEFTS = 10
 FEWEST_BLOCKS = 4  # with an interval
 PEERS = (
@@ -36,7 +36,7 @@ def run_peers(*options: str) -> Run:
 
 def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Path) -> None:
     asked = ("--workload", "pgbench-tpcb", "--memory", "1280MB", "--variant", "mine:work_mem=7MB")
-    done = run_peers(*asked, *TINY)
+    done = run_peers(*asked, *TINY, "--blocks", "1")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     measured = {one["variant"] for one in document["comparisons"]}
@@ -57,8 +57,18 @@ def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Pa
         stored = store.load(document["experiment"])
     assert stored.options == {"memory": "1280MB"}
     assert stored.baseline == "default"
+    assert document["peers"] == []  # one block tells nothing
+
+
+@pytest.mark.long
+def test_every_peer_has_a_ratio_to_the_plan(home: Path) -> None:
+    done = run_peers("--workload", "pgbench-tpcb", "--variant", "mine:work_mem=7MB", *TINY, "--blocks", "4")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        blocks = store.load(document["experiment"]).blocks
     # Servers of other tests run beside this: blocks that they disturb do not count.
-    counted = [block for block in stored.blocks if not block.void_reasons]
+    counted = [block for block in blocks if not block.void_reasons]
     told = ["pgbench-tpcb"] if len(counted) >= FEWEST_BLOCKS else []
     assert [one["workload"] for one in document["peers"]] == told
     for peers in document["peers"]:

@@ -12,7 +12,7 @@ from tests.fix_home import pgdyno
 from pgdyno.model.experiments.experiment import Phase
 from pgdyno.store.experiments import ExperimentStore
 
-pytestmark = [pytest.mark.server, pytest.mark.usefixtures("pg18_bin")]
+pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.usefixtures("pg18_bin")]
 
 TIMEOUT_S = 30  # the shortest that PostgreSQL takes
 
