@@ -56,7 +56,7 @@ class Peer:
     left_out: str = ""
     kinds: Mapping[Purpose, str] = field(default_factory=dict)
 
-    def asked(self, purpose: Purpose) -> str:
-        """Return the tool with the kind of load that it is asked for."""
+    def title_for(self, purpose: Purpose) -> str:
+        """Return the title with the tool's own word for this kind of load, if it has one."""
         kind = self.kinds.get(purpose)
         return self.title if kind is None else f"{self.title}, {kind}"

@@ -27,18 +27,18 @@ def configured_peers(server: Server, facts: PeerFacts, clients: int) -> Configur
     for name, peer in load().items():
         answer = peer.settings(facts)
         if isinstance(answer, Unknown):
-            notes.append(f"{name} ({peer.asked(facts.purpose)}) is not compared: {answer.reason}")
+            notes.append(f"{name} ({peer.title_for(facts.purpose)}) is not compared: {answer.reason}")
             continue
         accepted = comparable(server, answer)
         found[name] = with_room_for(clients, server, accepted.settings)
-        notes.append(f"{name}: {peer.asked(facts.purpose)} ({peer.source})")
+        notes.append(f"{name}: {peer.title_for(facts.purpose)} ({peer.source})")
         notes += _notes(name, peer, accepted.settings, found[name])
         notes += left_out_notes(name, accepted.left_out)
     return ConfiguredPeers(found, (*_asked_notes(facts.purpose), *notes))
 
 
 def _asked_notes(purpose: Purpose) -> Iterator[str]:
-    """Say who is asked for what, where it is not what others ask for."""
+    """Say who answers for this kind of load, unless it is transaction processing."""
     if purpose is Purpose.TRANSACTIONS:
         return
     asked = [f"{name} ({peer.kinds[purpose]})" for name, peer in load().items() if purpose in peer.kinds]

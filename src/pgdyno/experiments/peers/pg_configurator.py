@@ -239,7 +239,7 @@ def _workers(budget: _Budget, major: int) -> dict[str, str]:
 
 
 def _statistics_target(budget: _Budget) -> int:
-    """Return the duty's target, or the most for so many CPUs and so much memory."""
+    """Return the duty's target, bounded by CPUs and memory."""
     by_cpus = next((most for cpus, most in _STATISTICS_BY_CPUS if budget.cpus >= cpus), 500)
     by_memory = next((most for gb, most in _STATISTICS_BY_GB if budget.memory_bytes >= gb * GB), 500)
     return min(budget.duty.statistics_target, by_cpus, by_memory)

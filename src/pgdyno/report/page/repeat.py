@@ -120,7 +120,7 @@ def _varied(experiment: Experiment) -> list[str] | None:
 
 
 def _whole_variants(experiment: Experiment) -> list[str]:
-    """Return the options of the variants that were given; the others are made anew for the machine."""
+    """Return the options of the variants that were given; the others are made for the machine again."""
     return [word for one in added_to_peers(experiment) for word in ("--variant", str(one))]
 
 
