@@ -30,9 +30,10 @@ Evidence:
     and +6.9 % (5.0 ... 8.9) as booted; server CPU per transaction falls as much. What it
     does to the slowest 5 % is not known: estimates are between -11 and 0 %, each +-5 to 12 %. No comparison
     by others was found.
-    Beside four busy programs on 2 CPUs that others used as well (26 November 2026, pgbench, the range queries
-    of the Insert Benchmark, the same settings, six turns of a second each): one session 170 to 1,260 queries
-    a second instead of 2,830 to 6,280, four sessions 3,980 to 4,910 instead of 3,810 to 10,890.
+    Beside four busy programs on 2 CPUs that others used as well, the server on one of them (26 November 2026,
+    pgbench, the range queries of the Insert Benchmark, the same settings, six turns of a second each): one
+    session 170 to 1,260 queries a second instead of 2,830 to 6,280, four sessions 3,980 to 4,910 instead of
+    3,810 to 10,890.
 
 References:
     https://man7.org/linux/man-pages/man7/sched.7.html
