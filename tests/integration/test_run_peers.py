@@ -12,6 +12,7 @@ from tests.fix_machine import alone
 from tests.fix_tpch import needs_tpchgen
 
 from pgdyno.model.errors import HugePagesError
+from pgdyno.report.page.repeat import repeat_command
 from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
@@ -100,6 +101,10 @@ def test_steps_of_the_insert_benchmark_run_in_passes_with_every_peer(home: Path)
     assert dict(stored.options) == {
         "memory": "2048MB", "benchmark": "insert-benchmark", "rows": "2000/500/100", "mode": "corrected",
     }  # fmt: skip
+    assert (repeat_command(stored) or "").startswith(
+        "pgdyno run peers --embedded --memory 2048MB --benchmark insert-benchmark --rows 2000/500/100 "
+        "--mode corrected --step l.i0 --blocks 1 --seed "
+    )
     measured = {arm.variant for block in stored.blocks for arm in block.arms}
     assert measured == {one.name for one in stored.variants}
 
@@ -111,12 +116,17 @@ def test_runs_like_tpch_are_measured_with_every_peer(home: Path) -> None:
     assert effective_of(done)["pgconfig", "shared_buffers"] == "512MB"
     document = json.loads(done.stdout)
     assert [one["name"] for one in document["tpch"]["executions"]][-2:] == ["power", "throughput"]
-    assert any(
-        note.startswith("the tools are asked for transaction processing") for note in document["notes"]
-    )
+    assert any(note.startswith("asked for data warehouses: ") for note in document["notes"])
+    effective = effective_of(done)
+    assert effective["pgtune", "default_statistics_target"] == "500"
+    assert effective["pgconfig", "work_mem"] == "64MB"  # half of 2 GB for 16 connections
+    assert effective["pg-configurator", "parallel_setup_cost"] == "500"
     with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
         stored = store.load(document["experiment"])
     assert dict(stored.options) == {"memory": "2048MB", "benchmark": "tpch", "scale": "0.01"}
+    assert (repeat_command(stored) or "").startswith(
+        "pgdyno run peers --embedded --memory 2048MB --benchmark tpch --scale 0.01 --blocks 1 --seed "
+    )
     power = [block for block in stored.blocks if block.workload == "tpch-power"]
     assert {arm.variant for block in power for arm in block.arms} == {one.name for one in stored.variants}
 

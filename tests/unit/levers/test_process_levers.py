@@ -72,21 +72,23 @@ class TestSchedBatch:
             "the server runs under SCHED_OTHER",
         )
 
-    def outcome(self, policy: str, *, is_scratch: bool) -> Sequence[PlanLine] | Skipped:
+    def outcome(
+        self, policy: str, *, is_scratch: bool, sessions: int | None = 5
+    ) -> Sequence[PlanLine] | Skipped:
         program = Program(scheduling_policy=Fact(policy, "/proc/7/stat"))
         none: tuple[WorkloadStatements, ...] = ()
         statements = Fact(none, "a test") if is_scratch else None
         server = dataclasses.replace(server_of(), program=program)
-        return plan_one(
-            LEVERS["sched_batch"], context_of(host_of(), server, PlanRequest(statements=statements))
-        )
+        request = PlanRequest(statements=statements, sessions=sessions)
+        return plan_one(LEVERS["sched_batch"], context_of(host_of(cpus=4), server, request))
 
     def test_a_running_server_is_left_alone_and_told_how_it_would_be_started(self) -> None:
         assert self.outcome("SCHED_OTHER", is_scratch=False) == Skipped(
             "sched_batch",
-            "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH: CPUSchedulingPolicy=batch "
-            "in its unit's [Service], or start it with chrt --batch 0 before the command "
-            "(in a variant of a scratch server, process.scheduling_policy=batch)",
+            "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH where no other busy "
+            "program uses its CPUs: CPUSchedulingPolicy=batch in its unit's [Service], or start it with "
+            "chrt --batch 0 before the command (in a variant of a scratch server, "
+            "process.scheduling_policy=batch)",
             ("CPUSchedulingPolicy=batch",),
         )
 
@@ -102,6 +104,22 @@ class TestSchedBatch:
         assert line.change.effect is Effect.RESTART
         assert line.touches_wakeups
         assert Plan(tuple(lines), (), (), None).values == {"process.scheduling_policy": "batch"}
+
+    @pytest.mark.parametrize(("sessions", "named"), [(1, "1 session is"), (4, "4 sessions are")])
+    def test_a_load_without_more_sessions_than_cpus_is_left_under_the_usual_policy(
+        self, sessions: int, named: str
+    ) -> None:
+        assert self.outcome("SCHED_OTHER", is_scratch=True, sessions=sessions) == Skipped(
+            "sched_batch",
+            f"left at SCHED_OTHER: at times no more than {named} busy on 4 CPUs: they hardly interrupt each "
+            "other, and beside other busy programs each would wait for its turn",
+        )
+
+    def test_a_load_of_unknown_sessions_is_left_under_the_usual_policy(self) -> None:
+        assert self.outcome("SCHED_OTHER", is_scratch=True, sessions=None) == Skipped(
+            "sched_batch",
+            "left at SCHED_OTHER: it is not known whether the load has more sessions than there are CPUs",
+        )
 
     @pytest.mark.parametrize("policy", ["SCHED_BATCH", "SCHED_RR"])
     def test_a_scratch_server_under_another_policy_is_left_alone(self, policy: str) -> None:

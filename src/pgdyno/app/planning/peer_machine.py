@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.experiments.peers import load
-from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model import numbers
@@ -29,22 +29,18 @@ _LARGEST_SHARE = 1 / 3  # of memory, that a configuration gives shared_buffers: 
 _STEP_BYTES = 64 << 20
 _SESSIONS_OF_A_STEP = 3  # of each client: queries, inserts and deletes
 _WAL_SIZE = "max_wal_size"
-_ASKED_FOR_OLTP = (
-    "the tools are asked for transaction processing, as for other loads; some of them have other values for "
-    "data warehouses"
-)
 
 
 @dataclass(frozen=True)
 class LoadOnPeers:
     """The load that peers are measured under.
 
-    ``clients`` are its sessions at most. ``made_bytes`` is the size of the data that it makes itself; None:
-    they are there before.
+    ``purpose`` is what the tools are asked for. ``clients`` are its sessions at most. ``made_bytes`` is the
+    size of the data that it makes itself; None: they are there before.
     """
 
     in_passes: bool
-    is_tpch: bool
+    purpose: Purpose
     clients: int
     data_bytes: int
     made_bytes: int | None
@@ -53,10 +49,11 @@ class LoadOnPeers:
 def load_of(conditions: Conditions) -> LoadOnPeers:
     """Return the load of these conditions."""
     workloads = tuple(conditions.workloads.values())
+    is_tpch = any(isinstance(one.kind, TpchStep) for one in workloads)
     made = [one.made_bytes for one in workloads if one.made_bytes is not None]
     return LoadOnPeers(
         in_passes=any(one.step for one in workloads),
-        is_tpch=any(isinstance(one.kind, TpchStep) for one in workloads),
+        purpose=Purpose.WAREHOUSE if is_tpch else Purpose.TRANSACTIONS,
         clients=max(_sessions(one, conditions.design) for one in workloads),
         data_bytes=max(made or [one.data_set.size_bytes for one in workloads]),
         made_bytes=max(made, default=None),
@@ -97,7 +94,7 @@ def machine_memory(sizing: Sizing, demand: LoadOnPeers) -> tuple[int, int]:
 
 
 def machine_notes(facts: PeerFacts, demand: LoadOnPeers, available_bytes: int | None) -> Iterator[str]:
-    """Say for which machine and kind of load everything is made; None: its memory was stated."""
+    """Say for which machine everything is made; None: its memory was stated."""
     share = ""
     if available_bytes is not None:
         whose = "all of" if demand.in_passes else "each server's share of"
@@ -106,8 +103,6 @@ def machine_notes(facts: PeerFacts, demand: LoadOnPeers, available_bytes: int | 
     machine = f"{numbers.size(facts.memory_bytes)} of memory, {cpus} and {facts.storage} storage"
     asked = f", and for max_connections = {facts.connections} where its rule asks for that"
     yield f"every configuration is made for a machine with {machine}{share}{asked}"
-    if demand.is_tpch:
-        yield _ASKED_FOR_OLTP
 
 
 def notes_on_data(variants: Sequence[Variant], server: Server, data_bytes: int) -> Iterator[str]:

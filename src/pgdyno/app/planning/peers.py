@@ -66,7 +66,8 @@ def peers_context(
         raise ServerError("how many CPUs the server may use is not known, and every rule asks for that")
     plan = plan_for(subject, baseline, conditions, _request(figures, conditions)).plan
     ours = own_arms(baseline, plan if conditions.as_booted else without_idling(plan))
-    told = replace(facts, connections=demand.clients + SPARE_CONNECTIONS + _RESERVED)
+    connections = demand.clients + SPARE_CONNECTIONS + _RESERVED
+    told = replace(facts, connections=connections, purpose=demand.purpose)
     peers = configured_peers(subject.server, told, demand.clients)
     theirs = [Variant(name, settings) for name, settings in peers.settings.items()]
     variants = (baseline, *_on(baseline, theirs), *ours, *_on(baseline, added))

@@ -26,7 +26,8 @@ from pgdyno.experiments.peers.pgtune import settings as pgtune_settings
 from pgdyno.experiments.peers.tuned_profile import tuned_files
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
 from pgdyno.levers.engine.resources import Figures, Resources
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Step, TpchStep, Workload
 from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.page_compression import LZ4
 from pgdyno.model.plans.plan import Layer, Plan
@@ -57,7 +58,12 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
     if request.probe is None and conditions.installation is not None:
         probe = ProgramsProbe(conditions.installation, workspace(), subject.server, subject.pages)
         request = replace(request, probe=probe)
-    request = replace(request, statements=subject.statements, commits=subject.commits)
+    request = replace(
+        request,
+        statements=subject.statements,
+        commits=subject.commits,
+        sessions=None if subject.statements is None else _fewest_sessions(conditions),
+    )
     plan = make_plan(subject.host, subject.server, request)
     if request.may_change_host:
         plan = with_proven_polling(plan, this_host())
@@ -82,6 +88,20 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
         layers=tuple(name for name in parts if name != PLAN),
     )
     return Planned(subject, plan, context)
+
+
+def _fewest_sessions(conditions: Conditions) -> int:
+    """Return how many sessions are busy at once in the workload that has the fewest."""
+    return min(_busy_sessions(one, conditions.design) for one in conditions.workloads.values())
+
+
+def _busy_sessions(workload: Workload, design: Design) -> int:
+    match workload.kind:
+        case TpchStep():
+            return 1  # its power run; in the other one there are streams
+        case Step(clients=clients):
+            return clients  # inserts and deletes beside queries are few
+    return workload.clients or design.clients
 
 
 def _layer_by_layer(plan: Plan) -> dict[str, Plan]:

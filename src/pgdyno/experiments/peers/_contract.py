@@ -7,7 +7,8 @@ server under test may not be given is taken out afterwards, by ``comparable.py``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Literal, TypeAlias
 
 from pgdyno.model.facts import Unknown
@@ -15,6 +16,13 @@ from pgdyno.model.facts import Unknown
 Storage: TypeAlias = Literal["hdd", "ssd", "san", "nvme"]
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+
+
+class Purpose(Enum):
+    """The kind of load that a server is configured for, as far as a tool distinguishes any."""
+
+    TRANSACTIONS = "transaction processing"
+    WAREHOUSE = "data warehouses"
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,7 @@ class PeerFacts:
     storage: Storage
     connections: int | None = None
     disk_bytes: int | None = None
+    purpose: Purpose = Purpose.TRANSACTIONS
 
 
 @dataclass(frozen=True)
@@ -37,10 +46,17 @@ class Peer:
     """A tool, or a service, and its rule.
 
     ``settings`` returns Unknown with the tool's reason where it has no answer. ``left_out`` says which parts
-    of its answer are not in the rule.
+    of its answer are not in the rule. ``kinds`` are the tool's own words for what it is asked for; none: its
+    answer is the same for every load.
     """
 
     title: str
     source: str  # with version and date
     settings: Callable[[PeerFacts], Mapping[str, str] | Unknown]
     left_out: str = ""
+    kinds: Mapping[Purpose, str] = field(default_factory=dict)
+
+    def title_for(self, purpose: Purpose) -> str:
+        """Return the title with the tool's own word for this kind of load, if it has one."""
+        kind = self.kinds.get(purpose)
+        return self.title if kind is None else f"{self.title}, {kind}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pgdyno.experiments.peers import load
-from pgdyno.experiments.peers._contract import Peer, PeerFacts
+from pgdyno.experiments.peers._contract import Peer, PeerFacts, Purpose
 from pgdyno.experiments.peers.comparable import comparable, left_out_notes, with_room_for
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.server import Server
@@ -27,17 +27,29 @@ def configured_peers(server: Server, facts: PeerFacts, clients: int) -> Configur
     for name, peer in load().items():
         answer = peer.settings(facts)
         if isinstance(answer, Unknown):
-            notes.append(f"{name} ({peer.title}) is not compared: {answer.reason}")
+            notes.append(f"{name} ({peer.title_for(facts.purpose)}) is not compared: {answer.reason}")
             continue
         accepted = comparable(server, answer)
         found[name] = with_room_for(clients, server, accepted.settings)
+        notes.append(f"{name}: {peer.title_for(facts.purpose)} ({peer.source})")
         notes += _notes(name, peer, accepted.settings, found[name])
         notes += left_out_notes(name, accepted.left_out)
-    return ConfiguredPeers(found, tuple(notes))
+    return ConfiguredPeers(found, (*_asked_notes(facts.purpose), *notes))
+
+
+def _asked_notes(purpose: Purpose) -> Iterator[str]:
+    """Say who answers for this kind of load, unless it is transaction processing."""
+    if purpose is Purpose.TRANSACTIONS:
+        return
+    asked = [f"{name} ({peer.kinds[purpose]})" for name, peer in load().items() if purpose in peer.kinds]
+    others = [name for name, peer in load().items() if purpose not in peer.kinds]
+    yield (
+        f"asked for {purpose.value}: {', '.join(asked)}; {', '.join(others)} do not distinguish kinds of "
+        "load, and have one answer for all"
+    )
 
 
 def _notes(name: str, peer: Peer, accepted: Mapping[str, str], given: Mapping[str, str]) -> Iterator[str]:
-    yield f"{name}: {peer.title} ({peer.source})"
     if peer.left_out:
         yield f"{name} without {peer.left_out}"
     if accepted != given:

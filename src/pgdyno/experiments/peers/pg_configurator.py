@@ -1,29 +1,80 @@
-"""pg-configurator's configuration for transaction processing on one server without replicas.
+"""pg-configurator's configuration of one server without replicas, of its duties oltp and statistic.
 
 What it sets to watch the server (logs, statistics, auto_explain, pg_stat_statements) is not in the rule.
 
 Source: the package pg-configurator 0.11.1 (2026-10): conf_perf.py, and make_conf of configurator.py with
-``--db-duty oltp --replication-mode none`` and its other defaults.
+``--replication-mode none`` and its other defaults.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgdyno.experiments.peers._contract import GB, KB, MB, Peer, PeerFacts, Storage
-from pgdyno.experiments.peers._pg_configurator_values import ALWAYS, SINCE
+from pgdyno.experiments.peers._contract import GB, KB, MB, Peer, PeerFacts, Purpose, Storage
+from pgdyno.experiments.peers._pg_configurator_values import ALWAYS, BY_PURPOSE, SINCE
 from pgdyno.model.facts import Unknown
 
 _DISK_SCORES: dict[Storage, int] = {"hdd": 15, "san": 45, "ssd": 75, "nvme": 90}
-_MOST_CONNECTIONS, _FEWEST_CONNECTIONS, _CONNECTIONS_PER_CPU = 500, 20, 5
+_MOST_CONNECTIONS, _FEWEST_CONNECTIONS = 500, 20
 _BACKEND_BYTES = 10 * MB
 _BUFFERS_SHARE, _CLIENT_SHARE, _MAINTENANCE_SHARE = 0.25, 0.2, 0.1
-_HASH_MEM, _CONCURRENT_OPERATORS = 1.5, 4.0
+_CONCURRENT_OPERATORS = 4.0
 _IO_CONCURRENCY = ((90, 256), (75, 128), (50, 64), (25, 16))  # by the disk's score; 2 below
 _LOCKS = ((256, 1024), (64, 512), (16, 256), (4, 128))  # by memory in GB; 64 below
-_WORKERS = 8  # it never gives fewer, and its transaction processing needs no more below 23 CPUs
+_WORKERS = 8  # it never gives fewer
 _LOCK_BYTES, _PREDICATE_LOCK_BYTES = 270, 64
+_STATISTICS_BY_CPUS = ((16, 5000), (8, 2500), (4, 1000))  # at most; 500 below
+_STATISTICS_BY_GB = ((128, 5000), (32, 2500), (8, 1000))  # of memory
+
+
+@dataclass(frozen=True)
+class _Duty:
+    """The values in which its duties differ, besides those that every server of a duty has."""
+
+    connections_per_cpu: int
+    work_mem_at_most: int
+    hash_mem: float
+    cpus_per_autovacuum_worker: int
+    parallel_share: float  # of the CPUs
+    workers_of_a_query: int  # at most
+    statistics_target: int
+    combined_kb: tuple[int, int]  # of reads, on slower and faster disks
+    faster_from: int  # of the disk's score
+    vacuum_buffers: int  # at most
+    transaction_timeout: str  # of 17 and later
+
+
+_DUTIES: Mapping[Purpose, _Duty] = {
+    Purpose.TRANSACTIONS: _Duty(
+        connections_per_cpu=5,
+        work_mem_at_most=32 * MB,
+        hash_mem=1.5,
+        cpus_per_autovacuum_worker=6,
+        parallel_share=0.35,
+        workers_of_a_query=2,
+        statistics_target=500,
+        combined_kb=(128, 256),
+        faster_from=50,
+        vacuum_buffers=2 * MB,
+        transaction_timeout="1h",
+    ),
+    Purpose.WAREHOUSE: _Duty(
+        connections_per_cpu=4,
+        work_mem_at_most=256 * MB,
+        hash_mem=2.0,
+        cpus_per_autovacuum_worker=8,
+        parallel_share=0.75,
+        workers_of_a_query=8,
+        statistics_target=2500,
+        combined_kb=(512, 1024),
+        faster_from=75,
+        vacuum_buffers=32 * MB,
+        transaction_timeout="8h",
+    ),
+}
+_COMBINED_KB_OF_17 = 256  # the most that this version takes
 
 
 @dataclass(frozen=True)
@@ -33,6 +84,7 @@ class _Budget:
     memory_bytes: float
     cpus: int
     disk_score: int
+    duty: _Duty
 
     @property
     def connections_at_most(self) -> int:
@@ -41,18 +93,19 @@ class _Budget:
 
     @property
     def connections(self) -> int:
-        wanted = _FEWEST_CONNECTIONS + (self.cpus - 1) * _CONNECTIONS_PER_CPU
+        wanted = _FEWEST_CONNECTIONS + (self.cpus - 1) * self.duty.connections_per_cpu
         return min(wanted, self.connections_at_most, _MOST_CONNECTIONS)
 
     @property
     def autovacuum_workers(self) -> int:
-        return min(max(3, math.ceil(self.cpus / 6) + 2), 20)
+        return min(max(3, math.ceil(self.cpus / self.duty.cpus_per_autovacuum_worker) + 2), 20)
 
     @property
     def parallel_workers(self) -> int:
         if self.cpus < 2 or self.memory_bytes < 2 * GB:
             return 0
-        return min(32, max(1, int(self.cpus * 0.35)), max(1, int(self.memory_bytes / (2 * GB))))
+        by_cpus = max(1, int(self.cpus * self.duty.parallel_share))
+        return min(32, by_cpus, max(1, int(self.memory_bytes / (2 * GB))))
 
     @property
     def worker_processes(self) -> int:
@@ -66,18 +119,21 @@ class _Budget:
 
 def settings(facts: PeerFacts) -> dict[str, str] | Unknown:
     """Return the settings that it prints, without those that watch the server."""
-    budget = _Budget(facts.memory_bytes * 0.9 - 256 * MB, facts.cpus, _DISK_SCORES[facts.storage])
+    memory_bytes = facts.memory_bytes * 0.9 - 256 * MB
+    budget = _Budget(memory_bytes, facts.cpus, _DISK_SCORES[facts.storage], _DUTIES[facts.purpose])
     if budget.connections_at_most < _FEWEST_CONNECTIONS:
         return Unknown(f"it refuses so little memory: it would not do for {_FEWEST_CONNECTIONS} connections")
     return {
         **ALWAYS,
+        **BY_PURPOSE[facts.purpose],
         **{name: value for major, values in SINCE.items() if facts.major >= major for name, value in values},
         **_memory(budget),
         **_autovacuum(budget),
         **_connections(budget, facts.major),
         **_storage(budget, facts.major),
         **_workers(budget, facts.major),
-        "default_statistics_target": "500",
+        **({"transaction_timeout": budget.duty.transaction_timeout} if facts.major >= 17 else {}),
+        "default_statistics_target": str(_statistics_target(budget)),
     }
 
 
@@ -102,9 +158,9 @@ def _client_memory(budget: _Budget) -> tuple[float, float]:
     active = min(budget.connections, max(4, budget.cpus * 2))
     share = budget.memory_bytes * _CLIENT_SHARE
     temp_buffers = min(max(8 * MB, share * 0.1 / active), 32 * MB)
-    parts = active * _CONCURRENT_OPERATORS * _HASH_MEM
+    parts = active * _CONCURRENT_OPERATORS * budget.duty.hash_mem
     work_mem = max(share - temp_buffers * active, MB * parts) / parts
-    return min(max(work_mem, MB), 32 * MB), temp_buffers
+    return min(max(work_mem, MB), budget.duty.work_mem_at_most), temp_buffers
 
 
 def _cache_bytes(budget: _Budget) -> float:
@@ -150,8 +206,10 @@ def _predicate_locks(budget: _Budget) -> int:
 def _storage(budget: _Budget, major: int) -> dict[str, str]:
     score = budget.disk_score
     concurrency = next((depth for limit, depth in _IO_CONCURRENCY if score >= limit), 2)
-    combined = "256kB" if score >= 50 else "128kB"
-    vacuum_buffers = min(budget.memory_bytes * _BUFFERS_SHARE / 8, 2 * MB)
+    slower, faster = budget.duty.combined_kb
+    at_most = _COMBINED_KB_OF_17 if major == 17 else faster
+    combined = f"{min(faster if score >= budget.duty.faster_from else slower, at_most)}kB"
+    vacuum_buffers = min(budget.memory_bytes * _BUFFERS_SHARE / 8, budget.duty.vacuum_buffers)
     return {
         "random_page_cost": str(round(4.0 - score / 100 * 2.9, 2)),
         "effective_io_concurrency": str(concurrency),
@@ -163,7 +221,7 @@ def _storage(budget: _Budget, major: int) -> dict[str, str]:
 
 
 def _workers(budget: _Budget, major: int) -> dict[str, str]:
-    per_query = str(min(budget.parallel_workers, 2))
+    per_query = str(min(budget.parallel_workers, budget.duty.workers_of_a_query))
     found = {
         "max_worker_processes": str(budget.worker_processes),
         "max_parallel_workers": str(budget.parallel_workers),
@@ -180,6 +238,13 @@ def _workers(budget: _Budget, major: int) -> dict[str, str]:
     }
 
 
+def _statistics_target(budget: _Budget) -> int:
+    """Return the duty's target, bounded by CPUs and memory."""
+    by_cpus = next((most for cpus, most in _STATISTICS_BY_CPUS if budget.cpus >= cpus), 500)
+    by_memory = next((most for gb, most in _STATISTICS_BY_GB if budget.memory_bytes >= gb * GB), 500)
+    return min(budget.duty.statistics_target, by_cpus, by_memory)
+
+
 def _size(size_bytes: float) -> str:
     """Print as it does: cut off in the largest unit of which there are ten."""
     name, factor = next(
@@ -191,8 +256,9 @@ def _size(size_bytes: float) -> str:
 
 
 PEER = Peer(
-    title="pg-configurator, OLTP without replicas",
+    title="pg-configurator",
     source="pg-configurator 0.11.1, 2026-10",
     settings=settings,
+    kinds={Purpose.TRANSACTIONS: "OLTP without replicas", Purpose.WAREHOUSE: "statistic without replicas"},
     left_out="what it sets to watch the server (logs, statistics, auto_explain, pg_stat_statements)",
 )

@@ -16,6 +16,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.tpch import PREFIX, TPCH_RUNS
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, left_out_per_application
+from pgdyno.model.variants.variant import Variant
 
 _FEWEST_PEERS = 2  # beside one alone, the verdicts on both say what there is to say
 
@@ -51,6 +52,12 @@ def peers_of(experiment: Experiment) -> list[str]:
     ours = {*own_arms_of(experiment), experiment.baseline}
     others = [one.name for one in experiment.variants if one.name not in ours]
     return others if len(load().keys() & set(others)) >= _FEWEST_PEERS and len(ours) > 1 else []
+
+
+def added_to_peers(experiment: Experiment) -> list[Variant]:
+    """Return the configurations that were given beside the known peers and pgdyno's own."""
+    known = {*load(), *own_arms_of(experiment), experiment.baseline}
+    return [one for one in experiment.variants if one.name not in known]
 
 
 def peer_effects(experiment: Experiment) -> tuple[PeerEffects, ...]:

@@ -51,7 +51,8 @@ class PlanContext:
     ``may_change_host`` False: whoever asks is not root, and wants what can be done without. ``builds`` are
     those that its data could be run by, the newest first; None: it stays with its own. ``statements`` are
     those of the workloads that a scratch server is measured with; None: the server is somebody's own.
-    ``commits`` is how commits share flushes there.
+    ``commits`` is how commits share flushes there, ``sessions`` how many of these workloads' sessions are
+    busy at once: of the one with the fewest.
     """
 
     settings: EffectiveSettings
@@ -65,6 +66,7 @@ class PlanContext:
     builds: tuple[KnownBuild, ...] | None = None
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
     commits: Fact[CommitGrouping] | None = None
+    sessions: int | None = None
 
     @property
     def is_scratch(self) -> bool:

@@ -41,9 +41,10 @@ _BY_NAME = "possible here, and planned only if it is named: --lever {}"
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """A request for a plan. ``statements`` and ``commits`` are of a scratch server; None: it is another.
+    """A request for a plan.
 
-    ``named`` are levers that are planned alone, whatever their layers; empty: all of ``layers``.
+    ``statements``, ``commits`` and ``sessions`` are of a scratch server; None: it is another. ``named`` are
+    levers that are planned alone, whatever their layers; empty: all of ``layers``.
     """
 
     figures: Figures = field(default_factory=Figures)
@@ -55,6 +56,7 @@ class PlanRequest:
     builds: tuple[KnownBuild, ...] | None = None
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
     commits: Fact[CommitGrouping] | None = None
+    sessions: int | None = None
 
 
 def make_plan(
@@ -95,6 +97,7 @@ def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanC
         builds=request.builds,
         statements=request.statements,
         commits=request.commits,
+        sessions=request.sessions,
     )
 
 

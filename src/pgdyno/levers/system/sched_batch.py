@@ -4,7 +4,8 @@ What it does:
     Starts a scratch server under the scheduling policy SCHED_BATCH, which its backends inherit. Of a running
     server it says under which policy the postmaster runs, and how it is started under SCHED_BATCH: a process
     gets its policy from the program that starts it, and pgdyno changes only files and settings that can be
-    read back and restored. In a variant: process.scheduling_policy=batch.
+    read back and restored. In a variant: process.scheduling_policy=batch. It is planned only for loads that
+    have more busy sessions at any time than there are CPUs.
 
 Why it helps:
     A process under SCHED_BATCH that wakes up waits for its turn instead of interrupting another. With more
@@ -12,8 +13,9 @@ Why it helps:
     a lock, and find more of their data in the CPU's caches when they go on.
 
 When it hurts:
-    Answers begin later when all CPUs are busy, and clients on the same machine, which run under the usual
-    policy, come first.
+    Answers begin later when all CPUs are busy, and all programs under the usual policy come first: clients on
+    the same machine, and whatever else computes there. A server that shares its CPUs with busy programs, and
+    has one short query at a time, waits for its turn at each of them and gets a fraction of the throughput.
 
 How it is verified:
     The policy in /proc/PID/stat; chrt -p PID says the same.
@@ -28,6 +30,10 @@ Evidence:
     and +6.9 % (5.0 ... 8.9) as booted; server CPU per transaction falls as much. What it
     does to the slowest 5 % is not known: estimates are between -11 and 0 %, each +-5 to 12 %. No comparison
     by others was found.
+    Beside four busy programs on 2 CPUs that others used as well, the server on one of them (26 November 2026,
+    pgbench, the range queries of the Insert Benchmark, the same settings, six turns of a second each): one
+    session 170 to 1,260 queries a second instead of 2,830 to 6,280, four sessions 3,980 to 4,910 instead of
+    3,810 to 10,890.
 
 References:
     https://man7.org/linux/man-pages/man7/sched.7.html
@@ -94,10 +100,14 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if not ctx.is_scratch:
         return Skipped(
             LEVER.name,
-            f"reported only: {found}; to try {BATCH}: {IN_UNIT} in its unit's [Service], or start it with "
-            f"chrt --batch 0 before the command (in a variant of a scratch server, {KEY}=batch)",
+            f"reported only: {found}; to try {BATCH} where no other busy program uses its CPUs: {IN_UNIT} in "
+            f"its unit's [Service], or start it with chrt --batch 0 before the command (in a variant of a "
+            f"scratch server, {KEY}=batch)",
             (IN_UNIT,),
         )
+    cpus = ctx.resources.cpu_count.or_none()
+    if ctx.sessions is None or cpus is None or ctx.sessions <= cpus:
+        return Skipped(LEVER.name, f"left at {policy}: {_too_few(ctx.sessions, cpus)}")
     line = PlanLine(
         change=Change(LEVER.name, PROCESS, KEY, policy, "batch", Effect.RESTART),
         layer=LEVER.layer,
@@ -108,3 +118,14 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         undo="start the server without chrt",
     )
     return (line,)
+
+
+def _too_few(sessions: int | None, cpus: float | None) -> str:
+    """Say that there is too little to gain, or that it is not known."""
+    if sessions is None or cpus is None:
+        return "it is not known whether the load has more sessions than there are CPUs"
+    found = "1 session is" if sessions == 1 else f"{sessions} sessions are"
+    return (
+        f"at times no more than {found} busy on {cpus:g} CPUs: they hardly interrupt each other, and beside "
+        "other busy programs each would wait for its turn"
+    )

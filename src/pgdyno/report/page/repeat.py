@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+from pgdyno.experiments.verdicts.peer_effects import added_to_peers
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import (
     CELL_OPTION,
@@ -21,6 +22,7 @@ from pgdyno.model.variants.variant import Variant, setting_key
 from pgdyno.report.text.names import step_names
 
 _STEPS_OF_ALL = 10  # the Insert Benchmark's
+_BENCHMARK = "benchmark"  # this option names the study whose steps were measured with another one's variants
 _REPEATABLE = (
     "workload"  # this option is repeated for each value; a study's own take several, separated by commas
 )
@@ -97,18 +99,29 @@ def _repeat_grid(experiment: Experiment) -> str | None:
 
 
 def _repeat_steps(experiment: Experiment) -> str | None:
-    """Return the command of a study of steps; None where its options or factors were not recorded."""
-    factors = _factors(experiment)
-    if factors is None or not experiment.options:
+    """Return the command of a study of steps; None where its options or variants cannot be told."""
+    varied = _whole_variants(experiment) if _BENCHMARK in experiment.options else _varied(experiment)
+    if varied is None or not experiment.options:
         return None
     design, names = experiment.design, step_names(experiment).values()
-    words = ["pgdyno", "run", experiment.name, *_installation(experiment), *_factor_options(factors)]
+    words = ["pgdyno", "run", experiment.name, *_installation(experiment), *varied]
     for name, value in experiment.options.items():
         words += [f"--{name}", value] if value else [f"--{name}"]
     for name in names if len(names) < _STEPS_OF_ALL else ():
         words += ["--step", name]
     words += ["--blocks", str(design.rounds), "--seed", str(design.seed), "--clients", str(design.clients)]
     return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
+
+
+def _varied(experiment: Experiment) -> list[str] | None:
+    """Return the options of the factors; None if the variants are not their combinations."""
+    factors = _factors(experiment)
+    return None if factors is None else _factor_options(factors)
+
+
+def _whole_variants(experiment: Experiment) -> list[str]:
+    """Return the options of the variants that were given; the others are made for the machine again."""
+    return [word for one in added_to_peers(experiment) for word in ("--variant", str(one))]
 
 
 def _factor_options(factors: Mapping[str, Sequence[str]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from tests.fix_settings import GB, MB, server_of
@@ -13,7 +14,7 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.app.planning.peer_machine import memory_for_each
 from pgdyno.app.planning.peers import _as_recorded, own_arms
 from pgdyno.experiments.peers import load
-from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 from pgdyno.experiments.peers.configured import configured_peers
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Layer, Plan
@@ -62,6 +63,23 @@ def test_every_peer_is_configured_and_says_where_its_rule_is_from() -> None:
     )
     assert any(note.startswith("pg-configurator without what it sets to watch") for note in found.notes)
     assert not any("max_connections =" in note for note in found.notes)
+
+
+def test_tools_that_know_data_warehouses_are_asked_for_them_and_that_is_said() -> None:
+    facts = PeerFacts(24 * GB, 2, 18, "ssd")
+    usual = configured_peers(server_of(18), facts, clients=4)
+    found = configured_peers(server_of(18), replace(facts, purpose=Purpose.WAREHOUSE), clients=4)
+    changed = {name for name, settings in found.settings.items() if settings != usual.settings[name]}
+    assert changed == {"pg-configurator", "pgconfig", "pgtune"}
+    assert found.settings["pgtune"]["max_wal_size"] == "16GB"
+    assert found.settings["pgconfig"]["work_mem"] == "123MB"
+    assert found.notes[0] == (
+        "asked for data warehouses: pg-configurator (statistic without replicas), pgconfig (DW), pgtune "
+        "(DW); amazon-rds, azure-flexible, cloud-sql, timescaledb-tune do not distinguish kinds of load, and "
+        "have one answer for all"
+    )
+    assert "pgtune: pgtune, DW (le0pard/pgtune at 7caef27, 2026-07-30)" in found.notes
+    assert not any(note.startswith("asked for") for note in usual.notes)
 
 
 def test_connections_are_raised_for_the_load_and_that_is_said() -> None:

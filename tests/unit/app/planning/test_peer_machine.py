@@ -17,7 +17,7 @@ from pgdyno.app.planning.peer_machine import (
     with_room_for_wal,
 )
 from pgdyno.app.studying.run import find_study
-from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
@@ -29,26 +29,28 @@ FACTS = PeerFacts(4 * GB, 2, 18, "ssd", connections=16)
 
 def test_usual_workloads_have_the_designs_clients_and_their_data_set() -> None:
     found = load_of(Conditions(None, find_workloads(("pgbench-tpcb",), (), 100), Design(clients=8)))
-    assert (found.in_passes, found.is_tpch, found.clients, found.made_bytes) == (False, False, 8, None)
+    assert (found.in_passes, found.clients, found.made_bytes) == (False, 8, None)
+    assert found.purpose is Purpose.TRANSACTIONS
     assert 1.4e9 < found.data_bytes < 1.7e9  # pgbench at scale 100
 
 
 def test_steps_of_the_insert_benchmark_have_three_sessions_a_client_and_make_their_data() -> None:
     sizing = Sizing({"rows": ("1000000/100000/10000",), "step-seconds": ("10",)}, clients=4)
     found = load_of(Conditions(None, insert_benchmark.workloads(sizing), Design()))
-    assert (found.in_passes, found.is_tpch, found.clients) == (True, False, 12)
+    assert (found.in_passes, found.purpose, found.clients) == (True, Purpose.TRANSACTIONS, 12)
     # 4 million rows of 205 bytes, and 4 × (110,000 + 2 × 1,600 × 10) replaced ones of 160
     assert found.made_bytes == found.data_bytes == 820_000_000 + 568_000 * 160
 
 
 def test_a_pass_like_tpch_has_a_stream_of_refresh_functions_besides() -> None:
     found = load_of(Conditions(None, tpch.workloads(Sizing(scale=0.1, clients=3)), Design()))
-    assert (found.in_passes, found.is_tpch, found.clients, found.made_bytes) == (True, True, 4, None)
+    assert (found.in_passes, found.clients, found.made_bytes) == (True, 4, None)
+    assert found.purpose is Purpose.WAREHOUSE
     assert found.data_bytes > 100 * MB
 
 
-def load(*, in_passes: bool, is_tpch: bool = False) -> LoadOnPeers:
-    return LoadOnPeers(in_passes, is_tpch, 4, 1 * GB, None)
+def load(*, in_passes: bool) -> LoadOnPeers:
+    return LoadOnPeers(in_passes, Purpose.TRANSACTIONS, 4, 1 * GB, None)
 
 
 def test_a_server_that_runs_alone_is_made_for_all_of_the_memory() -> None:
@@ -68,8 +70,6 @@ def test_the_notes_say_whose_memory_it_is() -> None:
     assert "all of the 20\N{NO-BREAK SPACE}GB that are available here" in alone
     (stated,) = machine_notes(FACTS, load(in_passes=True), None)
     assert "available here" not in stated
-    *_, asked = machine_notes(FACTS, load(in_passes=True, is_tpch=True), None)
-    assert asked.startswith("the tools are asked for transaction processing")
 
 
 def test_data_that_do_not_fit_are_said_by_server() -> None:

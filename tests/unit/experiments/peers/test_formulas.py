@@ -6,11 +6,13 @@ was written; those of other hosts are arithmetic by hand on the same sources.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.fix_settings import GB, MB
 
 from pgdyno.experiments.peers import load
-from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 
 REFERENCE = PeerFacts(24 * GB, 2, 18, "ssd")
 
@@ -100,6 +102,42 @@ def test_pgconfig_rounds_to_whole_units_and_knows_hard_disks() -> None:
     assert settings["io_workers"] == "4"  # 40 % of ten CPUs
     assert (settings["random_page_cost"], settings["effective_io_concurrency"]) == ("4", "2")
     assert settings["max_connections"] == "50"
+
+
+# As pgconfigctl prints them, built from 6cd37be: tune --profile DW with --ram, --cpus, --disk-type and -M.
+PGCONFIG_WAREHOUSES = {
+    PeerFacts(24 * GB, 2, 18, "ssd"): {
+        "shared_buffers": "6GB", "effective_cache_size": "18GB", "work_mem": "123MB",
+        "maintenance_work_mem": "1GB", "max_connections": "100", "random_page_cost": "1.1",
+        "effective_io_concurrency": "200", "maintenance_io_concurrency": "200", "io_workers": "2",
+        "io_max_combine_limit": "128", "io_max_concurrency": "256", "max_wal_size": "3GB",
+        "max_parallel_workers": "2", "max_parallel_workers_per_gather": "2",
+    },
+    PeerFacts(6 * GB, 10, 18, "hdd", connections=50): {
+        "shared_buffers": "2GB", "effective_cache_size": "5GB", "work_mem": "61MB",
+        "maintenance_work_mem": "307MB", "max_connections": "50", "random_page_cost": "4",
+        "effective_io_concurrency": "2", "io_workers": "5", "io_max_combine_limit": "128",
+        "io_max_concurrency": "256",
+    },
+    PeerFacts(64 * GB, 16, 17, "san"): {
+        "work_mem": "328MB", "maintenance_work_mem": "3GB", "effective_io_concurrency": "300",
+    },
+    PeerFacts(GB, 1, 18, "ssd"): {"work_mem": "5MB", "maintenance_work_mem": "51MB", "io_workers": "1"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("facts", "printed"), PGCONFIG_WAREHOUSES.items())
+def test_pgconfig_for_a_data_warehouse(facts: PeerFacts, printed: dict[str, str]) -> None:
+    settings = of("pgconfig", replace(facts, purpose=Purpose.WAREHOUSE))
+    assert {name: settings[name] for name in printed} == printed
+    assert set(settings) == set(of("pgconfig", facts))
+
+
+@pytest.mark.parametrize("peer", ["amazon-rds", "azure-flexible", "cloud-sql", "timescaledb-tune"])
+def test_who_does_not_ask_for_the_load_has_one_answer(peer: str) -> None:
+    facts = PeerFacts(2400 * MB, 2, 18, "ssd", disk_bytes=40 * GB)
+    assert of(peer, replace(facts, purpose=Purpose.WAREHOUSE)) == of(peer, facts)
+    assert not load()[peer].kinds
 
 
 @pytest.mark.parametrize("peer", ["pgconfig", "pgtune", "pg-configurator"])

@@ -1,7 +1,8 @@
 """pg-configurator's configuration, against what the package itself printed.
 
-The fixture is the output of pg-configurator 0.11.1 for six hosts, recorded on 2026-11-25 with the arguments
-that stand in it. What it prints to watch the server is no part of the rule.
+The fixture is the output of pg-configurator 0.11.1 for six hosts of duty oltp and six of duty statistic,
+recorded on 2026-11-25 and 26 with the arguments that stand in it. What it prints to watch the server is no
+part of the rule.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import pytest
 from tests.fix_settings import GB, MB
 
 from pgdyno.experiments.peers import load
-from pgdyno.experiments.peers._contract import PeerFacts, Storage
+from pgdyno.experiments.peers._contract import PeerFacts, Purpose, Storage
 from pgdyno.model.facts import Unknown
 
 RECORDED = json.loads(
     (Path(__file__).parents[3] / "fixtures" / "peers" / "pg-configurator-0.11.1.json").read_text()
 )
 DISKS: Mapping[str, Storage] = {"SATA": "hdd", "NETWORK": "san", "SSD": "ssd", "NVME": "nvme"}
+PURPOSES = {"oltp": Purpose.TRANSACTIONS, "statistic": Purpose.WAREHOUSE}
 WATCHING = ("log", "track_", "auto_explain.", "pg_stat_statements.", "compute_query_id")
 PLACE = "stats_temp_directory"  # of 14: a directory
 
@@ -34,6 +36,7 @@ def facts_of(arguments: str) -> PeerFacts:
         cpus=int(given["--db-cpu"]),
         major=int(given["--pg-version"]),
         storage=DISKS[given["--db-disk-type"]],
+        purpose=PURPOSES[given["--db-duty"]],
     )
 
 

@@ -1,14 +1,14 @@
 """pgtune's configuration, against pgtune itself.
 
 The expected values were printed by pgtune's own JavaScript (configurationSlice.js at 7caef27, run with
-node: osType linux, dbType oltp, dbSize left at its default), not by the code under test.
+node: osType linux, dbType oltp or dw, dbSize left at its default), not by the code under test.
 """
 
 from __future__ import annotations
 
 from tests.fix_settings import GB
 
-from pgdyno.experiments.peers._contract import PeerFacts
+from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 from pgdyno.experiments.peers.pgtune import settings
 
 COMMON = {
@@ -17,6 +17,13 @@ COMMON = {
     "jit": "off",
     "min_wal_size": "2GB",
     "max_wal_size": "8GB",
+}
+COMMON_TO_WAREHOUSES = {
+    "checkpoint_completion_target": "0.9",
+    "default_statistics_target": "500",
+    "random_page_cost": "4",
+    "min_wal_size": "4GB",
+    "max_wal_size": "16GB",
 }
 
 
@@ -94,3 +101,55 @@ def test_the_smallest_host_meets_pgtunes_floors() -> None:
     assert found["wal_buffers"] == "7864kB"
     assert found["work_mem"] == "4MB"
     assert found["huge_pages"] == "off"
+
+
+def test_a_warehouse_on_the_reference_host_gets_exactly_what_pgtune_prints() -> None:
+    assert settings(PeerFacts(24 * GB, 2, 18, "ssd", purpose=Purpose.WAREHOUSE)) == {
+        **COMMON_TO_WAREHOUSES,
+        "max_connections": "40",
+        "shared_buffers": "6GB",
+        "effective_cache_size": "18GB",
+        "maintenance_work_mem": "3GB",
+        "autovacuum_work_mem": "2GB",
+        "wal_buffers": "16MB",
+        "effective_io_concurrency": "200",
+        "work_mem": "64MB",
+        "huge_pages": "try",
+        "wal_compression": "lz4",
+        "io_method": "io_uring",
+    }
+
+
+def test_a_warehouse_with_many_cpus_has_half_of_them_for_a_query() -> None:
+    assert settings(PeerFacts(64 * GB, 16, 15, "nvme", connections=100, purpose=Purpose.WAREHOUSE)) == {
+        **COMMON_TO_WAREHOUSES,
+        "max_connections": "100",
+        "shared_buffers": "16GB",
+        "effective_cache_size": "48GB",
+        "maintenance_work_mem": "8GB",
+        "autovacuum_work_mem": "2GB",
+        "wal_buffers": "16MB",
+        "effective_io_concurrency": "1000",
+        "work_mem": "72315kB",
+        "huge_pages": "try",
+        "wal_compression": "lz4",
+        "autovacuum_max_workers": "4",
+        "max_worker_processes": "16",
+        "max_parallel_workers_per_gather": "8",
+        "max_parallel_workers": "16",
+        "max_parallel_maintenance_workers": "4",
+    }
+
+
+def test_small_and_large_warehouses_meet_pgtunes_floors_and_caps() -> None:
+    small = settings(PeerFacts(4 * GB, 4, 14, "hdd", purpose=Purpose.WAREHOUSE))
+    assert (small["maintenance_work_mem"], small["work_mem"]) == ("512MB", "11915kB")
+    assert (small["random_page_cost"], small["max_parallel_workers_per_gather"]) == ("4", "2")
+    least = settings(PeerFacts(1 * GB, 1, 18, "ssd", purpose=Purpose.WAREHOUSE))
+    assert (least["maintenance_work_mem"], least["work_mem"]) == ("128MB", "4MB")
+    large = settings(PeerFacts(256 * GB, 32, 17, "san", purpose=Purpose.WAREHOUSE))
+    assert (large["maintenance_work_mem"], large["work_mem"]) == ("8GB", "466033kB")
+    assert (large["max_parallel_workers_per_gather"], large["max_parallel_maintenance_workers"]) == (
+        "16",
+        "4",
+    )
