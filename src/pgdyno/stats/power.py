@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from pgdyno.model.experiments.verdict import VarianceComponents
 from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
 
+_HALVINGS = 60
 _LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot find even this has no detectable effect
 
 
@@ -45,7 +46,11 @@ def detectable_noncentrality(df: float, critical: float, power: float) -> float:
         upper *= 2
         if upper > _LARGEST_NONCENTRALITY:
             return math.inf
-    return float(optimize.brentq(shortfall, 0.0, upper, xtol=1e-10))
+    lower = 0.0
+    for _ in range(_HALVINGS):  # scipy's root finders take longer to import than this takes
+        middle = (lower + upper) / 2
+        lower, upper = (middle, upper) if shortfall(middle) > 0 else (lower, middle)
+    return upper
 
 
 def detectable_effect(standard_error: float, df: float, critical: float, power: float) -> float:
