@@ -1,4 +1,4 @@
-"""``pgdyno compare --cell``: load from another host, which is a namespace of this machine with an sshd."""
+"""``pgdyno compare --cell``: load from other hosts, which are namespaces of this machine with an sshd."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -44,28 +44,31 @@ except psycopg.OperationalError as error:
 
 @pytest.fixture(scope="module")
 def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCell]:
-    """One load host."""
-    with running_cell(tmp_path_factory.mktemp("cell"), {"client1": "512m"}) as running:
+    """Two load hosts; most tests use the first alone."""
+    sizes = {"client1": "512m", "client2": "512m"}
+    with running_cell(tmp_path_factory.mktemp("cell"), sizes) as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
 def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
-    """Fail a test after which something is left on the load host or here."""
+    """Fail a test after which something is left on a load host or here."""
     yield
-    host = cell["client1"]
-    wait_until(lambda: len(host.pids()) == 1 and cell.own_pids() == ())  # the sshd that listens
-    assert host.temporary_files() == []
+    hosts = cell.hosts.values()
+    wait_until(lambda: all(len(host.pids()) == 1 for host in hosts) and cell.own_pids() == ())  # each sshd
+    assert [host.temporary_files() for host in hosts] == [[], []]
 
 
-def hosts_file(cell: NamespaceCell, directory: Path) -> Path:
-    file = cell.file(directory, {"client1": 'role = "load"'})
+def hosts_file(cell: NamespaceCell, directory: Path, loads: Sequence[str]) -> Path:
+    file = cell.file(directory, dict.fromkeys(loads, 'role = "load"'))
     file.write_text(f'{file.read_text()}[hosts.db1]\nrole = "server"\naddress = "{HERE}"\n')
     return file
 
 
-def compare(cell: NamespaceCell, directory: Path, *options: str) -> subprocess.Popen[str]:
-    file = str(hosts_file(cell, directory))
+def compare(
+    cell: NamespaceCell, directory: Path, *options: str, loads: Sequence[str] = ("client1",)
+) -> subprocess.Popen[str]:
+    file = str(hosts_file(cell, directory, loads))
     return cell.pgdyno("compare", "default", "off:jit=off", *SMALL, *options, "--cell", file)
 
 
@@ -96,12 +99,41 @@ def test_a_load_host_issues_the_load_of_a_comparison(cell: NamespaceCell, tmp_pa
             assert arm.values["server_cpu_us_per_transaction"] > 0
 
 
+BOTH = ("client1", "client2")
+LONG_TURNS = ("--slice", "500ms", "--block", "2s")  # words between loaded namespaces take milliseconds
+
+
+def test_two_load_hosts_share_the_load_of_a_comparison(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    process = compare(cell, tmp_path, *LONG_TURNS, "--clients", "3", "--json", loads=BOTH)
+    said, errors = process.communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    told = [note for note in document["notes"] if note.startswith("load from ")]
+    assert [note.partition(" over")[0] for note in told] == ['load from "client1"', 'load from "client2"']
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(document["experiment"])
+        slices = store.slices(experiment.id, "pgbench-select", 0, 0)
+    assert len(slices) == 4
+    for one in slices:
+        assert one.apart_ns is not None
+        assert one.apart_ns > 0
+    for block in experiment.blocks:
+        assert block.audit["client_saturation_share"] > 0
+        for arm in block.arms:
+            assert arm.transactions > 100
+            assert arm.values["client_cpu_us_per_transaction"] > 0
+
+
 @contextmanager
-def loading(cell: NamespaceCell, directory: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start a comparison that takes minutes, and wait until its load runs on the load host."""
-    process = compare(cell, directory, "--block", "60s")
+def loading(
+    cell: NamespaceCell, directory: Path, loads: Sequence[str] = ("client1",)
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a comparison that takes minutes, and wait until its load runs on the load hosts."""
+    process = compare(cell, directory, "--block", "60s", loads=loads)
     try:
-        wait_until(lambda: b"pgdyno-driver" in commands(cell["client1"]), 120)
+        wait_until(lambda: all(b"pgdyno-driver" in commands(cell[name]) for name in loads), 120)
         yield process
     finally:
         process.kill()
@@ -131,11 +163,33 @@ def test_a_link_that_is_cut_ends_the_comparison_and_all_of_it(cell: NamespaceCel
 
 
 @rare
+def test_the_one_of_two_load_hosts_whose_link_is_cut_is_named(cell: NamespaceCell, tmp_path: Path) -> None:
+    with loading(cell, tmp_path, BOTH) as process:
+        cell["client2"].link("down")
+        try:
+            _, errors = process.communicate(timeout=90)
+            assert cell.own_pids() == ()
+        finally:
+            cell["client2"].link("up")
+    assert process.returncode == 1
+    assert "pgdyno: ERROR:  pgdyno-driver on client2 failed: it ended before it was stopped" in errors
+
+
+@rare
+def test_two_load_hosts_on_one_machine_are_refused(cell: NamespaceCell, tmp_path: Path) -> None:
+    file = hosts_file(cell, tmp_path, ("client1",))
+    file.write_text(f'{file.read_text()}[hosts.again]\nrole = "load"\nssh = "client1"\n')
+    process = cell.pgdyno("compare", "default", "off:jit=off", *SMALL, "--cell", str(file))
+    _, errors = process.communicate(timeout=120)
+    assert "pgdyno: ERROR:  again is the same machine as client1: they take CPUs from each other" in errors
+
+
+@rare
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_comparison_that_is_ended_leaves_nothing(
     cell: NamespaceCell, tmp_path: Path, number: signal.Signals
 ) -> None:
-    with loading(cell, tmp_path) as process:
+    with loading(cell, tmp_path, BOTH) as process:
         process.send_signal(number)
         process.communicate(timeout=90)
     assert process.returncode in {130, -signal.SIGKILL}

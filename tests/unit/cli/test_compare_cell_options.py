@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -54,3 +55,15 @@ def test_the_driver_alone_issues_load_from_another_host() -> None:
     with pytest.raises(UsageError) as caught:
         loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
     assert caught.value.message == "pgbench-select cannot be issued by a load host yet"
+
+
+def test_each_load_host_needs_a_client() -> None:
+    workloads = find_workloads(("pgbench-select",))
+    cell = replace(CELL, loads=tuple(replace(CELL.loads[0], name=f"client{n}") for n in (1, 2, 3)))
+    conditions = Conditions(None, workloads, Design(clients=2), cell=cell)
+    study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads), conditions.design)
+    with pytest.raises(UsageError) as caught:
+        loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
+    assert caught.value.message == "2 clients cannot be shared by 3 load hosts"
+    assert caught.value.detail == "each needs one: client1, client2, client3"
+    assert caught.value.hint == "--clients 3 or more; or keep fewer load hosts in the file"

@@ -14,14 +14,13 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.column_draws import read_draws
 from pgdyno.app.arenas.invariants import Invariants
-from pgdyno.app.arenas.placement import Here, Placement
+from pgdyno.app.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
 from pgdyno.generators.captured import captured_options
 from pgdyno.generators.discovery import find_tpchgen
-from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
@@ -129,10 +128,17 @@ class Loads:
             ArmTarget(arm.variant.name, _target(arm, workload), prefix)
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
-        targets = [self.placement.arm_target(here[index], index) for index in order]
-        job = driver.job(targets, workload.driver_name, _options(arms[order[0]], workload), request)
-        process = self.placement.driver(self._driver(arms, labels[0]), prefixes, request.duration_s)
-        return DrainedTurns(process, job, prefixes, order, _invariants(arms, workload))
+        load = ArmsLoad(
+            self._driver(arms, labels[0]),
+            [here[index] for index in order],
+            order,
+            prefixes,
+            workload.driver_name,
+            _options(arms[order[0]], workload),
+            request,
+            _invariants(arms, workload),
+        )
+        return self.placement.turns(load)
 
     def run_alone(
         self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
@@ -193,9 +199,7 @@ class Loads:
 
         ``at_end`` is called when it is done, while its clients are still connected.
         """
-        request = LoadRequest(
-            step.clients, len(self.split.client), seed, 0, Path(), cpus=self.placement.pinned(self.split)
-        )
+        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self.split.pinned)
         job = driver.job([ArmTarget(arm.variant.name, arm.target())], step.name, step.options, request)
         with failures_named(step.name, arm), closing(self._driver_here(arm, step.name)) as process:
             return run_step(process, job, step, at_end)
@@ -222,7 +226,7 @@ class Loads:
             log_prefix=Path(),
             protocol=workload.protocol,
             rate_tps=workload.rate_tps,
-            cpus=self.placement.pinned(self.split),
+            cpus=self.split.pinned,
             max_errors=MOST_ERRORS if workload.captured else 0,
         )
 

@@ -24,6 +24,7 @@ _VOID_RULES = {
     "foreign_cpu_share": "CPU time taken by other processes",
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
     "schedule_lag_share": "how much longer than planned all turns were",
+    "apart_share": "a variant's turns that several load hosts may have begun too far apart",
 }
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",

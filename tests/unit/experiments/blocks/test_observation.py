@@ -68,7 +68,7 @@ def test_the_cpu_time_of_a_load_host_does_not_hide_what_others_take_here() -> No
     run = replace(
         run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[ObservedBlock(10 * S, slices, deltas, host, 0.0)]
     )
-    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=1)
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=(1,))
     (here,), (there,) = (build_blocks(run, DESIGN, split) for split in (SPLIT, elsewhere))
     assert here.audit["foreign_cpu_share"] == pytest.approx(0.0)
     assert there.audit["foreign_cpu_share"] == pytest.approx(2 / 20)
