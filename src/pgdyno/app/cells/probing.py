@@ -1,4 +1,4 @@
-"""What takes a runner on a host: its clock, and a TCP connection from a load host to the server's."""
+"""Measurements by runners: a host's clock, and a TCP connection from a load host to the server's."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Transactions:
 
 
 def parse_all(logs: Iterable[HostLog]) -> Transactions:
-    """Parse what all hosts have logged of an arm; all of it is by one clock then.
+    """Parse the logs of all hosts of an arm; all of it is by one clock then.
 
     Raises: as ``parse`` does.
     """
@@ -60,7 +60,7 @@ def parse_all(logs: Iterable[HostLog]) -> Transactions:
 
 
 def _moved(transactions: Transactions, moves: tuple[tuple[int, int], ...]) -> Transactions:
-    """Add to every end what belongs to its turn: the last one that began before, or with it."""
+    """Move every end as its turn is moved: the last one that began before it, or with it."""
     if not moves:
         return transactions
     begins_ns, added_ns = np.array(moves, dtype=np.int64).T

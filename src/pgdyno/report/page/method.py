@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pgdyno.experiments.blocks.apart import APART
 from pgdyno.experiments.blocks.blocks import BY_OTHERS
 from pgdyno.experiments.blocks.disturbance import LEFT_OUT
 from pgdyno.experiments.blocks.drains import DIFFERENCE
@@ -24,8 +25,8 @@ _VOID_RULES = {
     "foreign_cpu_share": "CPU time taken by other processes",
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
     "schedule_lag_share": "how much longer than planned all turns were",
-    "apart_share": "a variant's turns that several load hosts may have begun too far apart",
 }
+_OF_SEVERAL_HOSTS = {APART: "a variant's turns that load hosts may have begun too far apart"}
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",
     ResetPolicy.RESTORE: "from a snapshot, before every round",
@@ -164,8 +165,8 @@ def void_rule_table(experiment: Experiment) -> Table:
     What others take is of the part that counts, where parts of blocks can be left out.
     """
     limits = experiment.design.thresholds
-    rows = []
-    for name, words in _VOID_RULES.items():
+    rows, is_of_several = [], any(APART in audit for audit in _audits(experiment))
+    for name, words in {**_VOID_RULES, **(_OF_SEVERAL_HOSTS if is_of_several else {})}.items():
         seen = [audit[name] for audit in _audits(experiment) if name in audit]
         highest = numbers.share(max(seen), 1) if seen else "not read"
         limit = getattr(limits, name)
