@@ -110,8 +110,7 @@ def test_two_load_hosts_share_the_load_of_a_comparison(
     said, errors = process.communicate(timeout=180)
     assert said, errors
     document = json.loads(said)
-    told = [note for note in document["notes"] if note.startswith("load from ")]
-    assert [note.partition(" over")[0] for note in told] == ['load from "client1"', 'load from "client2"']
+    assert_from_both(home, document["experiment"])
     with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
         experiment = store.load(document["experiment"])
         slices = store.slices(experiment.id, "pgbench-select", 0, 0)
@@ -124,6 +123,35 @@ def test_two_load_hosts_share_the_load_of_a_comparison(
         for arm in block.arms:
             assert arm.transactions > 100
             assert arm.values["client_cpu_us_per_transaction"] > 0
+
+
+@rare
+def test_bench_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    asked = ("bench", "pgbench-select", "--scale", "1", "--embedded", "--blocks", "1", *LONG_TURNS, "--json")
+    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=120)
+    assert said, errors
+    assert_from_both(home, json.loads(said)["experiment"])
+
+
+@rare
+def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    plan = ("--layers", "application", "--as-booted", "--budget", "90s")
+    asked = ("accelerate", "--embedded", "--workload", "pgbench-select", "--scale", "1", *plan, "--json")
+    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=280)
+    assert said, errors
+    assert_from_both(home, json.loads(said)["experiment"])
+
+
+def assert_from_both(home: Path, experiment_id: str) -> None:
+    """Assert that an experiment's load came from both hosts."""
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(experiment_id)
+    told = [note.partition(" over")[0] for note in experiment.notes if note.startswith("load from ")]
+    assert told == ['load from "client1"', 'load from "client2"']
+    assert experiment.options == {"cell": "hosts.toml"}
+    assert experiment.blocks
 
 
 @contextmanager

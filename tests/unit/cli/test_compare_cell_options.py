@@ -1,4 +1,4 @@
-"""``pgdyno compare --cell``: options and workloads that do not go with a load host."""
+"""``--cell``: options and workloads that do not go with load hosts."""
 
 from __future__ import annotations
 
@@ -38,6 +38,20 @@ COMPARE = ("compare", "a", "b", "--embedded", "--workload", "pgbench-select", "-
 )
 def test_options_that_mean_nothing_with_a_load_host_are_refused(options: list[str], said: str) -> None:
     error = CliRunner().invoke(cli, [*COMPARE, "hosts.toml", *options], standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == f"--cell does not go with {said}"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("bench", "pgbench-select", "--embedded", "--resume", "x"), "--resume"),
+        (("accelerate", "--dsn", "host=/none", "--allow-load"), "--allow-load"),
+    ],
+)
+def test_other_commands_refuse_options_as_well(command: tuple[str, ...], said: str) -> None:
+    asked = [*command, "--cell", "hosts.toml"]
+    error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
     assert error.message == f"--cell does not go with {said}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pgdyno.app.arenas.arm import DATABASE
@@ -12,6 +12,7 @@ from pgdyno.app.cells.reach import ReachedLoadHost, reach_load_hosts
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.experiments.design.several_hosts import even_parts, with_long_turns
 from pgdyno.model import numbers
+from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
@@ -34,9 +35,8 @@ def loaded_from_cell(
     if conditions.cell is None:
         return arena, study
     workloads = [conditions.workloads[name] for name in study.workloads]
-    clients = min(workload.clients or study.design.clients for workload in workloads)
-    _require_issuable(workloads)
-    _require_clients(clients, [host.name for host in conditions.cell.loads])
+    require_issuable(conditions.cell, workloads, study.design)
+    clients = _fewest_clients(workloads, study.design)
     load_hosts = reach_load_hosts(conditions.cell, arena.loads.find_driver().program, progress)
     addresses = [one.address for one in load_hosts]
     by = entrance(
@@ -51,6 +51,28 @@ def loaded_from_cell(
     notes = [host.note(count) for host, count in zip(load_hosts, threads, strict=True)]
     notes += _longer(study.design, design, load_hosts)
     return opened, replace(study, design=design, notes=(*study.notes, *notes))
+
+
+def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: Design) -> None:
+    """Raise UsageError for a workload that load hosts cannot issue, or of fewer clients than they are."""
+    for workload in workloads:
+        if workload.generator != DRIVER or workload.step or workload.data_set.dump is not None:
+            raise UsageError(
+                f"{workload.name} cannot be issued by a load host yet",
+                detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
+                hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
+            )
+    clients, count = _fewest_clients(workloads, design), len(cell.loads)
+    if clients < count:
+        raise UsageError(
+            f"{clients} client{'s' * (clients > 1)} cannot be shared by {count} load hosts",
+            detail=f"each needs one: {', '.join(host.name for host in cell.loads)}",
+            hint=f"--clients {count} or more; or keep fewer load hosts in the file",
+        )
+
+
+def _fewest_clients(workloads: Iterable[Workload], design: Design) -> int:
+    return min(workload.clients or design.clients for workload in workloads)
 
 
 def _design(design: Design, load_hosts: Sequence[ReachedLoadHost]) -> Design:
@@ -68,22 +90,3 @@ def _longer(asked: Design, used: Design, load_hosts: Sequence[ReachedLoadHost]) 
             f"turns of {numbers.duration(used.slice_s)} instead of {numbers.duration(asked.slice_s)}: a word "
             f"to a load host and back takes up to {words}, and so far apart hosts may begin a turn"
         )
-
-
-def _require_clients(clients: int, hosts: Sequence[str]) -> None:
-    if clients < len(hosts):
-        raise UsageError(
-            f"{clients} client{'s' * (clients > 1)} cannot be shared by {len(hosts)} load hosts",
-            detail=f"each needs one: {', '.join(hosts)}",
-            hint=f"--clients {len(hosts)} or more; or keep fewer load hosts in the file",
-        )
-
-
-def _require_issuable(workloads: Iterable[Workload]) -> None:
-    for workload in workloads:
-        if workload.generator != DRIVER or workload.step or workload.data_set.dump is not None:
-            raise UsageError(
-                f"{workload.name} cannot be issued by a load host yet",
-                detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
-                hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
-            )
