@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.fix_cell import NETWORK, NamespaceCell, NamespaceHost, planted, run, running_cell
+from tests.fix_cell import NETWORK, NamespaceCell, NamespaceHost, planted, run, running_cell, slow_way
 from tests.fix_servers import wait_until
 
 from pgdyno.store.experiments import ExperimentStore
@@ -59,16 +60,17 @@ def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
     assert [host.temporary_files() for host in hosts] == [[], []]
 
 
-def hosts_file(cell: NamespaceCell, directory: Path, loads: Sequence[str]) -> Path:
-    file = cell.file(directory, dict.fromkeys(loads, 'role = "load"'))
+def hosts_file(cell: NamespaceCell, directory: Path, loads: Sequence[str], more: str = "") -> Path:
+    """Write hosts.toml; ``more`` comes first in ssh's configuration."""
+    file = cell.file(directory, dict.fromkeys(loads, 'role = "load"'), more=more)
     file.write_text(f'{file.read_text()}[hosts.db1]\nrole = "server"\naddress = "{HERE}"\n')
     return file
 
 
 def compare(
-    cell: NamespaceCell, directory: Path, *options: str, loads: Sequence[str] = ("client1",)
+    cell: NamespaceCell, directory: Path, *options: str, loads: Sequence[str] = ("client1",), more: str = ""
 ) -> subprocess.Popen[str]:
-    file = str(hosts_file(cell, directory, loads))
+    file = str(hosts_file(cell, directory, loads, more))
     return cell.pgdyno("compare", "default", "off:jit=off", *SMALL, *options, "--cell", file)
 
 
@@ -137,7 +139,7 @@ def test_bench_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path,
 @rare
 def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
     file = str(hosts_file(cell, tmp_path, BOTH))
-    plan = ("--layers", "application", "--as-booted", "--budget", "90s")
+    plan = ("--layers", "application", "--as-booted", "--budget", "150s")
     asked = ("accelerate", "--embedded", "--workload", "pgbench-select", "--scale", "1", *plan, "--json")
     said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=280)
     assert said, errors
@@ -188,6 +190,61 @@ def test_a_link_that_is_cut_ends_the_comparison_and_all_of_it(cell: NamespaceCel
         f"DETAIL:  Timeout, server {cell['client1'].address} not responding.\n"
         "HINT:  pgdyno cell check looks at client1 and at the network between\n"
     )
+
+
+@rare
+def test_a_load_host_whose_words_take_long_is_refused_by_name(cell: NamespaceCell, tmp_path: Path) -> None:
+    process = compare(cell, tmp_path, loads=BOTH, more=slow_way(tmp_path, "client2", 0.05))
+    _, errors = process.communicate(timeout=120)
+    assert (
+        "pgdyno: ERROR:  client2 is too far away to take turns together with other load hosts  (PGD-1"
+        in errors
+    )
+    assert "and 2\xa0s is the most" in errors
+
+
+@rare
+def test_turns_are_longer_where_words_take_their_time(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    more = slow_way(tmp_path, "client2", 0.004)
+    process = compare(cell, tmp_path, "--block", "2s", "--json", loads=BOTH, more=more)
+    said, errors = process.communicate(timeout=240)
+    assert said, errors
+    document = json.loads(said)
+    assert [note for note in document["notes"] if note.startswith("turns of ")]
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        assert store.load(document["experiment"]).design.slice_s >= 40 * 0.008
+
+
+@rare
+def test_turns_that_a_host_began_late_do_not_count(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    more = slow_way(tmp_path, "client2", 0.0, every=3, later_s=0.2)
+    process = compare(cell, tmp_path, *LONG_TURNS, "--json", loads=BOTH, more=more)
+    said, errors = process.communicate(timeout=240)
+    assert said, errors
+    late = 0
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(json.loads(said)["experiment"])
+        for block in experiment.blocks:
+            slices = store.slices(experiment.id, block.workload, block.round, block.index)
+            for position, one in enumerate(slices):
+                if one.apart_ns and one.apart_ns > 150_000_000:
+                    late += 1
+                    assert block.void or position in block.left_out
+    assert late > 0
+
+
+@rare
+def test_the_one_of_two_load_hosts_that_dies_is_named(cell: NamespaceCell, tmp_path: Path) -> None:
+    with loading(cell, tmp_path, BOTH) as process:
+        cell["client1"].end_sessions()
+        _, errors = process.communicate(timeout=90)
+    assert process.returncode == 1
+    assert "pgdyno: ERROR:  pgdyno-driver on client1 failed: it ended before it was stopped" in errors
+    directory = Path(f"/proc/{cell['client1'].pids()[0]}/root/run/tmp")
+    for left in directory.glob("pgdyno-*"):  # nobody was there any more to remove it
+        shutil.rmtree(left)
 
 
 @rare
