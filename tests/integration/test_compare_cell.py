@@ -141,7 +141,7 @@ def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: 
     file = str(hosts_file(cell, tmp_path, BOTH))
     plan = ("--layers", "application", "--as-booted", "--budget", "150s")
     asked = ("accelerate", "--embedded", "--workload", "pgbench-select", "--scale", "1", *plan, "--json")
-    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=280)
+    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=400)
     assert said, errors
     assert_from_both(home, json.loads(said)["experiment"])
 
