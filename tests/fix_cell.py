@@ -67,6 +67,30 @@ Host *
 """
 
 
+# Carries bytes to a host's sshd and back, each way so late; every so many-th part and the next ones later.
+SLOW_WAY = """
+import os, queue, socket, sys, threading, time
+late_s, every, later_s = map(float, sys.argv[2:])
+connection = socket.create_connection((sys.argv[1], 22))
+def carry(read, write):
+    late, count = queue.Queue(), 0
+    def deliver():
+        while True:
+            due, part = late.get()
+            time.sleep(max(0, due - time.monotonic()))
+            write(part)
+    threading.Thread(target=deliver, daemon=True).start()
+    while part := read():
+        count += 1
+        is_later = every and count % every == 0
+        late.put((time.monotonic() + (later_s if is_later else late_s), part))
+there = (lambda: os.read(0, 65536), connection.sendall)
+back = (lambda: connection.recv(65536), lambda part: os.write(1, part))
+threading.Thread(target=carry, args=there, daemon=True).start()
+carry(*back)
+"""
+
+
 @dataclass(frozen=True)
 class NamespaceHost:
     """A host of the cell. ``directory`` has its keys, and programs that come first in its PATH."""
@@ -163,6 +187,13 @@ class NamespaceCell:
     def own_pids(self) -> tuple[int, ...]:
         """Return the processes where pgdyno is started."""
         return tuple(map(int, run("ip", "netns", "pids", self.hub).split()))
+
+
+def slow_way(directory: Path, name: str, late_s: float, every: int = 0, later_s: float = 0.0) -> str:
+    """Return lines of ssh's configuration by which the way to a host is slow."""
+    (directory / "slow_way.py").write_text(SLOW_WAY)
+    command = f"{sys.executable} {directory}/slow_way.py %h {late_s} {every} {later_s}"
+    return f"Host {name}\n  ProxyCommand {command}\n"
 
 
 @contextmanager

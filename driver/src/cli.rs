@@ -177,6 +177,7 @@ impl RunArguments {
             threads: self.threads,
             cpus: self.cpus.clone(),
             seed: self.seed,
+            is_part: false,
             mode: self.mode,
             rate: self.rate,
             arrivals: self.arrivals,

@@ -46,6 +46,9 @@ pub struct Job {
     /// Of every random choice.
     #[serde(default = "one")]
     pub seed: u64,
+    /// Whether other drivers issue the other parts of the same load.
+    #[serde(default)]
+    pub is_part: bool,
     /// How statements travel.
     #[serde(default)]
     pub mode: Mode,

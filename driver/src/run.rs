@@ -43,6 +43,9 @@ pub enum Command {
         /// Part of it, at its beginning, in which the servers' processor time is not counted.
         #[serde(default)]
         head_s: f64,
+        /// How long each turn waits before it begins.
+        #[serde(default)]
+        delay_s: f64,
         /// By arm: the server's processes.
         #[serde(default)]
         pids: Vec<Vec<u32>>,
@@ -133,7 +136,7 @@ pub fn run<'a>(
 ) -> Result<Option<Interrupted>> {
     let (load, clients) = job.plan()?;
     let load = Arc::new(load);
-    let occupancy = Arc::new(Occupancy::take(&load.arms)?);
+    let occupancy = Arc::new(Occupancy::take(&load.arms, job.is_part)?);
     let versions = &occupancy.server_versions;
     let chores = versions
         .iter()
@@ -197,11 +200,12 @@ impl Run<'_> {
             return Ok(());
         }
         match command {
-            Command::Turns { order, slice_s, head_s, pids } => {
+            Command::Turns { order, slice_s, head_s, delay_s, pids } => {
                 order.iter().try_for_each(|arm| self.require_arm(*arm))?;
                 require("slice_s", slice_s, slice_s >= 0.0, "a number that is not negative")?;
                 require("head_s", head_s, (0.0..=slice_s).contains(&head_s), "a part of slice_s")?;
-                self.take_turns(&order, nanos(slice_s), nanos(head_s), &pids)
+                require("delay_s", delay_s, delay_s >= 0.0, "a number that is not negative")?;
+                self.take_turns(&order, [slice_s, head_s, delay_s].map(nanos), &pids)
             }
             Command::Run { arm, duration_s, start_at_ns, interval_s } => {
                 self.require_arm(arm)?;
@@ -219,11 +223,16 @@ impl Run<'_> {
         }
     }
 
-    fn take_turns(&mut self, order: &[usize], slice: Nanos, head: Nanos, pids: &[Vec<u32>]) -> Result<()> {
+    fn take_turns(
+        &mut self,
+        order: &[usize],
+        [slice, head, delay]: [Nanos; 3],
+        pids: &[Vec<u32>],
+    ) -> Result<()> {
         let mut servers: Vec<ProcessTimes> = pids.iter().map(|pids| ProcessTimes::open(pids)).collect();
         for arm in order {
             let Self { coordinator, dialogue, .. } = self;
-            let start = coordinator.now();
+            let start = coordinator.now().saturating_add(delay);
             let turn = coordinator.take_turn(*arm, (start, slice, head), &mut servers, |_, now| {
                 dialogue.ending = dialogue.ending.or(dialogue.commands.asked_to_end()?);
                 Ok(dialogue.go_on(now.saturating_add(LOOK_EVERY)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fix_cell import NamespaceCell, NamespaceHost, planted
+from tests.fix_cell import NamespaceCell, NamespaceHost, planted, slow_way
 from tests.fix_cell_check import (
     LOAD,
     assert_nothing_is_left,
@@ -38,26 +37,7 @@ code = sys.argv[sys.argv.index("-c") + 1]
 sys.argv = ["-c", *sys.argv[sys.argv.index("-c") + 2:]]
 exec(code)
 """
-# Carries bytes to a host's sshd and back, each way 25 ms late.
 DELAY_S = 0.025
-DELAYING = f"""
-import os, queue, socket, sys, threading, time
-connection = socket.create_connection((sys.argv[1], 22))
-def carry(read, write):
-    late = queue.Queue()
-    def deliver():
-        while True:
-            due, part = late.get()
-            time.sleep(max(0, due - time.monotonic()))
-            write(part)
-    threading.Thread(target=deliver, daemon=True).start()
-    while part := read():
-        late.put((time.monotonic() + {DELAY_S}, part))
-there = (lambda: os.read(0, 65536), connection.sendall)
-back = (lambda: connection.recv(65536), lambda part: os.write(1, part))
-threading.Thread(target=carry, args=there, daemon=True).start()
-carry(*back)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +120,7 @@ def test_a_clock_that_is_ahead_is_found_within_its_error(cell: NamespaceCell, tm
 
 @rare
 def test_a_long_way_makes_the_clock_less_certain(cell: NamespaceCell, tmp_path: Path) -> None:
-    (tmp_path / "delaying.py").write_text(DELAYING)
-    slow = f"Host client1\n  ProxyCommand {sys.executable} {tmp_path}/delaying.py %h\n"
+    slow = slow_way(tmp_path, "client1", DELAY_S)
     checked = check(cell, cell.file(tmp_path, tables(cell, "client1", "client2"), more=slow))
     assert checked.findings(obstacles=True) == {}
     clock = checked.host("client1")["answer"]["clock"]

@@ -273,6 +273,7 @@ fn nonsense_is_refused_with_its_value() {
         (json!({"do": "turns", "order": [0, 1], "slice_s": 0.1}), "there is no arm 1"),
         (json!({"do": "turns", "order": [0], "slice_s": -1}), "slice_s cannot be -1"),
         (json!({"do": "turns", "order": [0], "slice_s": 0.1, "head_s": 0.2}), "head_s cannot be 0.2"),
+        (json!({"do": "turns", "order": [0], "slice_s": 0.1, "delay_s": -1}), "delay_s cannot be -1"),
         (json!({"do": "rate", "rate": 5}), "cannot change the rate to 5"),
     ] {
         let mut driver = Driver::serve(&job(&mock));

@@ -109,6 +109,21 @@ fn two_drivers_on_one_database_are_one_too_many() {
 }
 
 #[test]
+fn drivers_for_parts_of_a_load_are_on_one_database_and_nobody_else_is() {
+    let Some(server) = Server::shared() else { return };
+    let target = loaded(server, "parts", "pgbench-select", &[]);
+    let part = job(&target, "pgbench-select", &json!({"is_part": true}));
+    let [mut first, mut second] = [Driver::serve(&part), Driver::serve(&part)];
+    first.event("ready");
+    second.event("ready");
+    let error = run(&["run", "pgbench-select", &target, "--json"]).error();
+    assert!(error["message"].as_str().unwrap().ends_with(" is under load already"), "{error}");
+    first.close_input();
+    second.close_input();
+    assert_eq!((first.end().status, second.end().status), (Some(0), Some(0)));
+}
+
+#[test]
 fn tables_that_are_missing_or_of_another_schema_are_told_with_the_remedy() {
     let Some(server) = Server::shared() else { return };
     let target = server.database("missing");

@@ -38,11 +38,16 @@ fn arms_take_turns_in_the_given_order_and_nobody_works_in_anothers_turn() {
     let order = [0, 1, 1, 0, 1, 0, 0, 1];
     let mut driver = Driver::serve(&job);
     driver.event("ready");
-    driver.send(&json!({"do": "turns", "order": order, "slice_s": 0.1, "head_s": 0.02}));
+    driver.send(&json!({"do": "turns", "order": order, "slice_s": 0.1, "head_s": 0.02, "delay_s": 0.03}));
     driver.event("turns-ended");
     driver.close_input();
     let ended = driver.end();
     let slices = ended.events("slice");
+    for pair in slices.windows(2) {
+        let [drained, start] =
+            [(0, "drained_ns"), (1, "start_ns")].map(|(at, name)| pair[at][name].as_u64().unwrap());
+        assert!(start - drained >= 30_000_000, "{pair:?}");
+    }
     let given: Vec<u64> = slices.iter().map(|slice| slice["arm"].as_u64().unwrap()).collect();
     assert_eq!(given, order);
     for (arm, target) in targets.iter().enumerate() {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli._acceleration import print_acceleration
+from pgdyno.cli._cell_option import cell_option, on_cell, read_cell, refuse_beside_cell
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -128,6 +129,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 )
 @seed_option
 @as_booted_option
+@cell_option
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),
@@ -201,6 +203,7 @@ class Asked:
     phase: Phase
     seed: int
     as_booted: bool
+    cell_file: Path | None
     tail: str
     allow_load: bool
     allow_restart: bool
@@ -278,6 +281,8 @@ class Asked:
                 "--patched concerns scratch servers, and --dsn names a running one",
                 hint="pgdyno switch --patched lets the server run from such a build",
             )
+        if self.cell_file is not None:
+            refuse_beside_cell({"--allow-load": self.allow_load})
         if self.allow_load and self.phase is Phase.CYCLE:
             raise UsageError(
                 "--allow-load measures by trials of seconds, and --phase cycle by minutes",
@@ -340,14 +345,15 @@ class Asked:
         plan = PlanRequest(
             figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
         )
+        conditions = Conditions(
+            installation,
+            workloads,
+            Design(seed=self.seed, phase=self._phase(workloads)),
+            as_booted=AS_ASKED if self.as_booted else "",
+            accepts_patches=self.patched,
+        )
         return AccelerateRequest(
-            Conditions(
-                installation,
-                workloads,
-                Design(seed=self.seed, phase=self._phase(workloads)),
-                as_booted=AS_ASKED if self.as_booted else "",
-                accepts_patches=self.patched,
-            ),
+            on_cell(conditions, read_cell(self.cell_file)),
             Variant("default"),
             self.budget_s,
             max_loss=self.max_loss,

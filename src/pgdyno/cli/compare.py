@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from pgdyno.cli._cell_option import cell_option
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
-from pgdyno.model.errors import UsageError
-
-if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measuring.conditions import Conditions
 
 
 @click.command(
@@ -26,14 +22,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
 @workload_option
-@click.option(
-    "--cell",
-    "cell_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Issue the load from another host, named in FILE, by ssh; run this on the server's host "
-    "(docs/guides/two-machines.md).",
-)
+@cell_option
 @measuring_options
 @json_option
 def command(variants: tuple[str, ...], *, cell_file: Path | None, is_json: bool, **options: Any) -> None:
@@ -51,19 +40,5 @@ def command(variants: tuple[str, ...], *, cell_file: Path | None, is_json: bool,
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)
-    conditions = asked.conditions() if cell_file is None else _on_cell(asked, cell_file)
+    conditions = asked.conditions_on(cell_file)
     deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=asked.gate)
-
-
-def _on_cell(asked: Measuring, file: Path) -> Conditions:
-    """Return conditions with a load host. Raises: UsageError for options that do not go with one."""
-    from pgdyno.store.hosts_file import read_hosts_file
-
-    given = {"--isolate or --no-isolate": asked.isolate, "--resume": asked.resume}
-    if refused := [name for name, value in given.items() if value is not None]:
-        raise UsageError(
-            f"--cell does not go with {' and '.join(refused)}",
-            hint="load from another host takes no CPUs here, and is measured from the beginning",
-        )
-    cell = read_hosts_file(file)
-    return replace(asked.conditions(), cell=cell, is_resumable=False)

@@ -8,9 +8,8 @@ transaction open. All arms are driven by the same code in the same process.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.generators.driver_process import DriverProcess, Event
@@ -18,6 +17,7 @@ from pgdyno.generators.given_up import require_few
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.host_log import HostLog
 
 _SHOWN = 80  # characters of an arm that is none
 _LARGEST = 1 << 63  # that the store can keep
@@ -30,11 +30,6 @@ class DrainedTurns:
 
     ``order`` has the arms as the job names them: the driver connects them, and looks at them, in that order.
     ``when_ended`` is called when the load of all has ended.
-
-    A driver on another host cannot read the CPU time of servers here. It is given its turns one by one: all
-    servers rest before each and after it, when they are read here. What they used in between, while the
-    turn's head passed, its transactions ended, and words were on the way, is taken to have been used evenly:
-    of that, the counted part's share by time is the slice's.
     """
 
     driver: DriverProcess
@@ -42,27 +37,25 @@ class DrainedTurns:
     log_prefixes: Sequence[Path]
     order: Sequence[int]
     when_ended: Callable[[], None] = lambda: None
-    now_ns: Callable[[], int] = time.monotonic_ns
     _client_cpu_us: dict[int, float] = field(default_factory=dict, init=False)
 
     def warm_up(self, arm: int, duration_s: float) -> None:
         """Give the arm one long turn; the first one starts the driver and connects all arms."""
         if not self.driver.is_started:
             self.driver.start(self.job)
-        for _ in self._take([arm], duration_s, head_s=0.0):
+        for _ in self._take([arm], duration_s, 0.0, ()):
             pass
 
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
         """Have the driver give turns; beside the servers, it reads their CPU time at the edges itself."""
-        if self.driver.distance is None:
-            return self._take(order, slice_s, head_s, servers.pids)
-        return self._take_singly(order, slice_s, head_s, servers)
+        return self._take(order, slice_s, head_s, servers.pids)
 
-    def client_cpu_us(self, arm: int) -> float | None:
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
         """Return the CPU time of the driver during the arm's turns."""
-        return self._client_cpu_us.get(arm)
+        used_us = self._client_cpu_us.get(arm)
+        return None if used_us is None else (used_us,)
 
     def pids(self, _arm: int) -> tuple[int, ...]:
         """Return the driver, which issues the loads of all arms."""
@@ -73,56 +66,65 @@ class DrainedTurns:
 
         Raises: GeneratorFailedError, also if too many transactions were given up; what ``when_ended`` raises.
         """
-        phase = self.driver.stop()
-        try:
-            require_few(phase)
-        except (LookupError, TypeError, ValueError, ArithmeticError) as error:
-            raise self.driver.failure("its results are none of its kind") from error
+        end_driver(self.driver)
         self.when_ended()
 
-    def log(self, arm: int) -> bytes:
+    def logs(self, arm: int) -> Sequence[HostLog]:
         """Return the transactions of an arm."""
-        return TransactionLog(self.log_prefixes[arm]).read_new()
+        return (HostLog(TransactionLog(self.log_prefixes[arm]).read_new()),)
 
     def close(self) -> None:
         """Kill the driver if it still runs."""
         self.driver.close()
 
     def _take(
-        self, order: Sequence[int], slice_s: float, head_s: float, pids: Sequence[Sequence[int]] = ()
+        self, order: Sequence[int], slice_s: float, head_s: float, pids: Sequence[Sequence[int]]
     ) -> Iterator[Slice]:
         numbers = [self.order.index(arm) for arm in order]
-        self.driver.send(
-            {
-                "do": "turns",
-                "order": numbers,
-                "slice_s": slice_s,
-                "head_s": head_s,
-                "pids": [list(of_arm) for of_arm in pids],
-            }
-        )
+        self.driver.send(turns_command(numbers, slice_s, head_s, pids))
         for arm, number in zip(order, numbers, strict=True):
-            event = self.driver.expect("slice", self.driver.receive(slice_s + _DRAIN_TIMEOUT_S))
-            try:
-                taken, client_cpu_ns = slice_of(event, number, arm)
-            except ValueError as error:
-                raise self.driver.failure(str(error)) from None
+            taken, client_cpu_ns = told_slice(self.driver, number, arm, slice_s)
             self._client_cpu_us[arm] = self._client_cpu_us.get(arm, 0.0) + client_cpu_ns / 1000
             yield taken
-        self.driver.expect("turns-ended", self.driver.receive(slice_s + _DRAIN_TIMEOUT_S))
+        await_end(self.driver, slice_s)
 
-    def _take_singly(
-        self, order: Sequence[int], slice_s: float, head_s: float, servers: Servers
-    ) -> Iterator[Slice]:
-        """Have the driver give one turn at a time, and read the servers here while all rest."""
-        for arm in order:
-            began_ns, before_ns = self.now_ns(), servers.read_cpu_ns()
-            (taken,) = self._take([arm], slice_s, head_s)
-            after_ns, lasted_ns = servers.read_cpu_ns(), self.now_ns() - began_ns
-            counted_ns = max(0, taken.end_ns - taken.start_ns - int(head_s * 1e9))
-            share = min(1.0, counted_ns / max(1, lasted_ns))
-            used_ns = (after - before for before, after in zip(before_ns, after_ns, strict=True))
-            yield replace(taken, server_cpu_ns=tuple(int(used * share) for used in used_ns))
+
+def turns_command(
+    numbers: Sequence[int],
+    slice_s: float,
+    head_s: float,
+    pids: Sequence[Sequence[int]] = (),
+    delay_s: float = 0.0,
+) -> Event:
+    """Return the command for turns of arms, by their numbers in the job; each waits before it begins."""
+    lengths = {"slice_s": slice_s, "head_s": head_s, "delay_s": delay_s}
+    return {"do": "turns", "order": list(numbers), "pids": [list(of_arm) for of_arm in pids], **lengths}
+
+
+def told_slice(driver: DriverProcess, number: int, arm: int, slice_s: float) -> tuple[Slice, float]:
+    """Return the turn that the driver tells of next, as ``slice_of`` does. Raises: GeneratorFailedError."""
+    event = driver.expect("slice", driver.receive(slice_s + _DRAIN_TIMEOUT_S))
+    try:
+        return slice_of(event, number, arm)
+    except ValueError as error:
+        raise driver.failure(str(error)) from None
+
+
+def await_end(driver: DriverProcess, slice_s: float) -> None:
+    """Wait until the driver says that all turns of a command have ended. Raises: GeneratorFailedError."""
+    driver.expect("turns-ended", driver.receive(slice_s + _DRAIN_TIMEOUT_S))
+
+
+def end_driver(driver: DriverProcess) -> None:
+    """Stop a driver and wait for its last word.
+
+    Raises: GeneratorFailedError, also if too many transactions were given up.
+    """
+    phase = driver.stop()
+    try:
+        require_few(phase)
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
+        raise driver.failure("its results are none of its kind") from error
 
 
 def slice_of(event: Event, number: int, arm: int) -> tuple[Slice, float]:

@@ -87,6 +87,8 @@ def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object],
         document["think_times_s"] = list(request.think_times_s)
     if request.transactions is not None:
         document["count"] = request.transactions
+    if request.is_part:
+        document["is_part"] = True
     if request.max_errors:
         document["max_errors"] = request.max_errors
     return json.dumps(document)

@@ -65,7 +65,11 @@ class DriverProcess:
     output_file: Path
     distance: Distance | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _events: queue.Queue[bytes | None] = field(default_factory=lambda: queue.Queue(_MOST_LINES), init=False)
+    heard_ns: int = field(default=0, init=False)
+    """When the last line that was received came, on the monotonic clock."""
+    _events: queue.Queue[tuple[int, bytes] | None] = field(
+        default_factory=lambda: queue.Queue(_MOST_LINES), init=False
+    )
     _reader: threading.Thread | None = field(default=None, init=False)
 
     @property
@@ -80,6 +84,12 @@ class DriverProcess:
 
     def start(self, job: str) -> None:
         """Start it, give it its job, and wait until all clients are connected."""
+        self.begin()
+        self.give(job)
+        self.await_ready()
+
+    def begin(self) -> None:
+        """Start it. At a distance, ssh is on its way."""
         with self.output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 self.wrap(self.argv),
@@ -91,9 +101,15 @@ class DriverProcess:
             )
         self._reader = threading.Thread(target=self._read_events, args=(self._process,), daemon=True)
         self._reader.start()
+
+    def give(self, job: str) -> None:
+        """Send everything that comes before its job, and the job."""
         if self.distance:
             self._cover(self.distance)
         self._write(job)
+
+    def await_ready(self) -> None:
+        """Wait until all clients are connected."""
         self.expect("ready", self.receive(_CONNECT_TIMEOUT_S))
 
     def send(self, command: Event) -> None:
@@ -184,11 +200,12 @@ class DriverProcess:
     def _line(self, timeout_s: float, late: str | None = None) -> bytes:
         """Return the next line of its output. Raises: GeneratorFailedError if none comes in time."""
         try:
-            line = self._events.get(timeout=max(0.0, timeout_s))
+            heard = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
             raise self.failure(late or f"it said nothing for {timeout_s:.0f} s") from None
-        if line is None:
+        if heard is None:
             raise self.failure("it ended before it was stopped")
+        self.heard_ns, line = heard
         if len(line) > _MOST_LINE_BYTES:
             raise self.failure(f"it said a line of more than {numbers.size(_MOST_LINE_BYTES)}")
         return line
@@ -197,7 +214,7 @@ class DriverProcess:
         assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
         with process.stdout as output:
             for line in iter(partial(output.readline, _MOST_LINE_BYTES + 1), b""):
-                self._events.put(line)
+                self._events.put((time.monotonic_ns(), line))
                 if len(line) > _MOST_LINE_BYTES:
                     break
         self._events.put(None)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pgdyno.generators.process import LoadProcess, wait_until_connected
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.host_log import HostLog
 
 _CONNECT_TIMEOUT_S = 60.0
 
@@ -46,9 +47,10 @@ class FrozenTurns:
             load.require_running()
             yield Slice(arm, start_ns, end_ns, tuple(b - a for a, b in zip(before, after, strict=True)))
 
-    def client_cpu_us(self, arm: int) -> float | None:
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
         """Return the CPU time of all threads of the arm's program."""
-        return self.loads[arm].cpu_us()
+        used_us = self.loads[arm].cpu_us()
+        return None if used_us is None else (used_us,)
 
     def pids(self, arm: int) -> tuple[int, ...]:
         """Return the arm's program."""
@@ -61,9 +63,9 @@ class FrozenTurns:
         for load in self.loads:
             load.require_clean_end()
 
-    def log(self, arm: int) -> bytes:
+    def logs(self, arm: int) -> Sequence[HostLog]:
         """Return the log output of the arm's program since the last call."""
-        return self.loads[arm].transactions.read_new()
+        return (HostLog(self.loads[arm].transactions.read_new()),)
 
     def close(self) -> None:
         """Stop every program that still runs."""

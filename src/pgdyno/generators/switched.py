@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pgdyno.generators.turns import Servers, Turns
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.host_log import HostLog
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class SwitchedTurns:
             self.begin[arm]()
             yield from self.turns.take([arm], slice_s=slice_s, head_s=head_s, servers=servers)
 
-    def client_cpu_us(self, arm: int) -> float | None:
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
         """Return the client CPU time of issuing the arm's load, without switching."""
         return self.turns.client_cpu_us(arm)
 
@@ -45,9 +46,9 @@ class SwitchedTurns:
         """End all loads."""
         self.turns.end()
 
-    def log(self, arm: int) -> bytes:
+    def logs(self, arm: int) -> Sequence[HostLog]:
         """Return the transactions of an arm."""
-        return self.turns.log(arm)
+        return self.turns.logs(arm)
 
     def close(self) -> None:
         """End all turns that are still running."""

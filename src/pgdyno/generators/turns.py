@@ -5,6 +5,7 @@ docs/method.md for why this works and what it cannot see.
 
 frozen.py    one program per arm (pgbench, sysbench); all but one are stopped by signals
 drained.py   one process for all arms (pgdyno-driver); it lets transactions end before the next turn
+away/        the same on other hosts, one process on each
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.host_log import HostLog
 
 
 class Servers(Protocol):
@@ -47,8 +49,8 @@ class Turns(Protocol):
         """
         ...
 
-    def client_cpu_us(self, arm: int) -> float | None:
-        """Return the CPU time that issuing this arm's load has cost so far; None if nothing runs."""
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
+        """Return the CPU time that this arm's load has cost each host so far; None if nothing runs."""
         ...
 
     def pids(self, arm: int) -> tuple[int, ...]:
@@ -62,8 +64,8 @@ class Turns(Protocol):
         """
         ...
 
-    def log(self, arm: int) -> bytes:
-        """Return the transactions that an arm has completed, a line each."""
+    def logs(self, arm: int) -> Sequence[HostLog]:
+        """Return the transactions that an arm has completed, by host that has issued them."""
         ...
 
     def close(self) -> None:

@@ -36,8 +36,8 @@ class MeterContext(Protocol):
         """Return the postmaster, first, and all its children."""
         ...
 
-    def client_cpu_us(self) -> float | None:
-        """Return the CPU microseconds that issuing the load has cost so far; None if there is no load."""
+    def client_cpu_us(self) -> tuple[float, ...] | None:
+        """Return the CPU microseconds that the load has cost each host so far; None if there is no load."""
         ...
 
     def cpu_ns(self, pid: int) -> int | None:

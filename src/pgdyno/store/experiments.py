@@ -31,13 +31,14 @@ CREATE TABLE IF NOT EXISTS block (
 CREATE TABLE IF NOT EXISTS slice (
     experiment TEXT NOT NULL, workload TEXT NOT NULL, round INTEGER NOT NULL, block INTEGER NOT NULL,
     arm INTEGER NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, server_cpu_ns TEXT NOT NULL,
-    drained_ns INTEGER, steal_share REAL, foreign_cpu_share REAL, completed INTEGER, latencies TEXT
+    drained_ns INTEGER, steal_share REAL, foreign_cpu_share REAL, completed INTEGER, latencies TEXT,
+    apart_ns INTEGER
 );
 CREATE INDEX IF NOT EXISTS slice_place ON slice (experiment, workload, round, block);
 CREATE TABLE IF NOT EXISTS imported (
     experiment TEXT PRIMARY KEY, imported TEXT NOT NULL, bundle_sha256 TEXT NOT NULL
 );
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 """
 _ADDED_COLUMNS = {
     "drained_ns": "INTEGER",
@@ -45,10 +46,11 @@ _ADDED_COLUMNS = {
     "foreign_cpu_share": "REAL",
     "completed": "INTEGER",
     "latencies": "TEXT",
+    "apart_ns": "INTEGER",
 }
 """Of slices, since version 1, in this order."""
-_VERSION = 3
-_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_VERSION = 4
+_ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_COUNT = (
     "UPDATE slice SET completed = ?, latencies = ? WHERE experiment = ? AND workload = ? AND round = ?"
     " AND block = ? AND arm = ? AND start_ns = ?"
@@ -213,7 +215,7 @@ class ExperimentStore:
         with closing(self._connection.cursor()) as cursor:
             rows = cursor.execute(
                 "SELECT arm, start_ns, end_ns, server_cpu_ns, drained_ns, steal_share, foreign_cpu_share,"
-                " completed, latencies FROM slice"
+                " completed, latencies, apart_ns FROM slice"
                 " WHERE experiment = ? AND workload = ? AND round = ? AND block = ? ORDER BY rowid",
                 (experiment_id, workload, round_index, block),
             )
@@ -291,5 +293,6 @@ def _read(adapter: TypeAdapter[_T], document: str, experiment_id: str) -> _T:
 def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, ...]:
     cpu = ",".join(map(str, done.server_cpu_ns))
     where = (experiment_id, place.workload, place.round, place.block)
-    others = (done.drained_ns, done.steal_share, done.foreign_cpu_share, done.completed, done.latencies)
-    return (*where, done.arm, done.start_ns, done.end_ns, cpu, *others)
+    shares, counts = (done.steal_share, done.foreign_cpu_share), (done.completed, done.latencies)
+    when = (done.arm, done.start_ns, done.end_ns, cpu, done.drained_ns)
+    return (*where, *when, *shares, *counts, done.apart_ns)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pgdyno.model.experiments.experiment import Block, Slice
 from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 
-RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share")
+RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share", "apart_ns")
 """Columns of a slice that not all files have, in their order."""
 
 SlicesOf = Callable[[str, int, int], Sequence[Slice]]
@@ -52,10 +52,10 @@ def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[
     """Return a line per slice, in the order in which they ran.
 
     Units: nanoseconds, shares of the CPUs' time; ``server_cpu_ns_N`` is the CPU time of the N-th variant's
-    server in the slice. With load from another host, its clock gives a slice's times, and the server's host
-    ``started_ns`` of blocks. ``is_counted`` is 1 if the slice counts, else 0. Where they were recorded,
-    ``drained_ns`` is when the last transaction had ended, and ``steal_share`` and ``foreign_cpu_share`` are
-    what others took since the line before that has them; else there is no such column.
+    server in the slice. ``is_counted`` is 1 if the slice counts, else 0. Where they were recorded,
+    ``drained_ns`` is when the last transaction had ended, ``steal_share`` and ``foreign_cpu_share`` are what
+    others took since the line before that has them, and ``apart_ns`` is how far apart load hosts have begun
+    the slice at most; else there is no such column.
     """
     slices = [
         (block, one, int(position not in block.left_out and not block.void_for(variants[one.arm])))

@@ -1,7 +1,8 @@
-"""``pgdyno compare --cell``: options and workloads that do not go with a load host."""
+"""``--cell``: options and workloads that do not go with load hosts."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -41,6 +42,20 @@ def test_options_that_mean_nothing_with_a_load_host_are_refused(options: list[st
     assert error.message == f"--cell does not go with {said}"
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("bench", "pgbench-select", "--embedded", "--resume", "x"), "--resume"),
+        (("accelerate", "--dsn", "host=/none", "--allow-load"), "--allow-load"),
+    ],
+)
+def test_other_commands_refuse_options_as_well(command: tuple[str, ...], said: str) -> None:
+    asked = [*command, "--cell", "hosts.toml"]
+    error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == f"--cell does not go with {said}"
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     error = CliRunner().invoke(cli, [*COMPARE, str(tmp_path / "no.toml")], standalone_mode=False).exception
     assert isinstance(error, HostsFileError)
@@ -54,3 +69,15 @@ def test_the_driver_alone_issues_load_from_another_host() -> None:
     with pytest.raises(UsageError) as caught:
         loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
     assert caught.value.message == "pgbench-select cannot be issued by a load host yet"
+
+
+def test_each_load_host_needs_a_client() -> None:
+    workloads = find_workloads(("pgbench-select",))
+    cell = replace(CELL, loads=tuple(replace(CELL.loads[0], name=f"client{n}") for n in (1, 2, 3)))
+    conditions = Conditions(None, workloads, Design(clients=2), cell=cell)
+    study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads), conditions.design)
+    with pytest.raises(UsageError) as caught:
+        loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
+    assert caught.value.message == "2 clients cannot be shared by 3 load hosts"
+    assert caught.value.detail == "each needs one: client1, client2, client3"
+    assert caught.value.hint == "--clients 3 or more; or keep fewer load hosts in the file"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,7 +10,7 @@ import pytest
 
 from pgdyno.app.arenas.arm import ServerClocks
 from pgdyno.generators.drained import DrainedTurns
-from pgdyno.generators.driver_process import Distance, DriverProcess
+from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.experiment import Slice
 
@@ -24,8 +23,6 @@ TURN = {
     "server_cpu_ns": [3, 40],
     "client_cpu_ns": 2000,
 }
-AWAY = Distance("client1", b"", "hello", [])
-MS = 1_000_000
 
 
 def turn(arm: int) -> dict[str, Any]:
@@ -37,9 +34,8 @@ class Telling:
 
     is_started = True
 
-    def __init__(self, events: Sequence[Mapping[str, Any]] = (), distance: Distance | None = None) -> None:
+    def __init__(self, events: Sequence[Mapping[str, Any]] = ()) -> None:
         self.events = list(events)
-        self.distance = distance
         self.asked: list[dict[str, Any]] = []
 
     def send(self, command: dict[str, Any]) -> None:
@@ -71,7 +67,7 @@ def test_a_slice_has_its_edges_and_the_end_of_its_last_transaction() -> None:
     turns = turns_of(Telling())
     taken = turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], []))
     assert list(taken) == [Slice(1, 100, 150, (3, 40), drained_ns=162)]
-    assert turns.client_cpu_us(1) == 2.0
+    assert turns.client_cpu_us(1) == (2.0,)
 
 
 def test_arms_keep_their_numbers_whatever_order_they_are_connected_in() -> None:
@@ -80,57 +76,11 @@ def test_arms_keep_their_numbers_whatever_order_they_are_connected_in() -> None:
     taken = list(turns.take([0, 1, 2, 0], slice_s=0.05, head_s=0.0, servers=ServerClocks([], [])))
     assert [asked["order"] for asked in driver.asked] == [[1, 2, 0, 1]]
     assert [one.arm for one in taken] == [0, 1, 2, 0]
-    assert [turns.client_cpu_us(arm) for arm in range(3)] == [4.0, 2.0, 2.0]
-
-
-class Reading:
-    """Servers whose CPU time is read here, by a clock that each reading puts on by 100 ms."""
-
-    pids = ((11, 12), (21,))
-
-    def __init__(self, driver: Telling) -> None:
-        self.driver = driver
-        self.cpu_ns = iter([(1000, 5000), (3000, 9000), (4000, 9500), (4100, 9700)])
-        self.at_ns = 0
-        self.commands_before: list[int] = []
-        self.rest_before: list[bool] = []
-
-    def read_cpu_ns(self) -> tuple[int, ...]:
-        self.commands_before.append(len(self.driver.asked))
-        self.rest_before.append(not self.driver.events)
-        self.at_ns += 100 * MS
-        return next(self.cpu_ns)
-
-
-def test_servers_are_read_here_while_all_rest_where_the_driver_is_on_another_host() -> None:
-    driver = Telling(distance=AWAY)
-    servers = Reading(driver)
-    turns = replace(turns_of(driver), now_ns=lambda: servers.at_ns)
-    given = turns.take([0, 1], slice_s=0.05, head_s=0.0, servers=servers)
-    assert [one.arm for one in given] == [0, 1]
-    assert servers.commands_before == [0, 1, 1, 2]  # one before each turn is sent, and one after it
-    assert servers.rest_before == [True] * 4  # turns-ended was read
-    assert [asked["order"] for asked in driver.asked] == [[0], [1]]
-    assert [asked["pids"] for asked in driver.asked] == [[], []]  # of this host: others have the same there
-
-
-def test_the_counted_part_has_its_share_of_what_was_used_from_reading_to_reading() -> None:
-    half = {"start_ns": 7, "end_ns": 7 + 110 * MS, "drained_ns": 7 + 150 * MS}  # of 200 ms, without the head
-    driver = Telling([{**TURN, **half}, {"event": "turns-ended"}], AWAY)
-    servers = Reading(driver)
-    turns = replace(turns_of(driver), now_ns=lambda: servers.at_ns)
-    (taken,) = turns.take([1], slice_s=0.11, head_s=0.01, servers=servers)
-    assert taken.server_cpu_ns == (1000, 2000)
-
-
-def test_a_turn_that_lasts_longer_there_than_here_has_no_more_than_was_used() -> None:
-    driver = Telling([{**TURN, "end_ns": 1 << 62, "drained_ns": 1 << 62}, {"event": "turns-ended"}], AWAY)
-    (taken,) = turns_of(driver).take([1], slice_s=0.05, head_s=0.0, servers=Reading(driver))
-    assert taken.server_cpu_ns == (2000, 4000)
+    assert [turns.client_cpu_us(arm) for arm in range(3)] == [(4.0,), (2.0,), (2.0,)]
 
 
 def test_a_turn_that_was_not_asked_for_is_told_with_the_host() -> None:
-    turns = turns_of(Telling([turn(0)], AWAY))
+    turns = turns_of(Telling([turn(0)]))
     with pytest.raises(GeneratorFailedError) as caught:
         list(turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], [])))
     assert caught.value.message == "client1: it tells of a turn of arm '0' when arm 1 had one"
@@ -149,5 +99,5 @@ def test_a_turn_that_was_not_asked_for_is_told_with_the_host() -> None:
 )
 def test_results_that_are_none_are_told_with_the_host(phase: Mapping[str, Any]) -> None:
     with pytest.raises(GeneratorFailedError) as caught:
-        turns_of(Telling([phase], AWAY)).end()
+        turns_of(Telling([phase])).end()
     assert caught.value.message == "client1: its results are none of its kind"

@@ -45,6 +45,13 @@ def test_a_statement_is_issued_as_it_is_and_a_data_set_by_its_size() -> None:
     assert job_options(WORKLOAD) == {"rows": 20_000}
 
 
+def test_the_job_for_a_part_of_a_load_says_so() -> None:
+    request = LoadRequest(2, 4, 1, 0, Path())
+    assert "is_part" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))
+    part = replace(request, is_part=True)
+    assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, part))["is_part"] is True
+
+
 def test_an_open_loop_has_a_rate_and_a_closed_one_none() -> None:
     request = LoadRequest(2, 4, 1, 0, Path())
     assert "rate" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))

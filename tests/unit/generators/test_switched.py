@@ -8,6 +8,7 @@ from functools import partial
 from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.host_log import HostLog
 
 
 class Noted:
@@ -26,8 +27,8 @@ class Noted:
             self.happened.append(f"turn {arm} of {slice_s:g} s")
             yield Slice(arm, 0, 1, servers.read_cpu_ns())
 
-    def client_cpu_us(self, arm: int) -> float | None:
-        return 10.0 * arm
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
+        return (10.0 * arm,)
 
     def pids(self, arm: int) -> tuple[int, ...]:
         return (100 + arm,)
@@ -35,8 +36,8 @@ class Noted:
     def end(self) -> None:
         self.happened.append("end")
 
-    def log(self, arm: int) -> bytes:
-        return f"log {arm}".encode()
+    def logs(self, arm: int) -> Sequence[HostLog]:
+        return (HostLog(f"log {arm}".encode()),)
 
     def close(self) -> None:
         self.happened.append("close")
@@ -69,4 +70,5 @@ def test_an_arms_turn_begins_with_its_own_switch() -> None:
         "close",
     ]
     assert slices == [Slice(arm, 0, 1, (5, 6)) for arm in (0, 1, 1)]
-    assert (turns.client_cpu_us(1), turns.pids(1), turns.log(1)) == (10.0, (101,), b"log 1")
+    assert (turns.client_cpu_us(1), turns.pids(1)) == ((10.0,), (101,))
+    assert turns.logs(1) == (HostLog(b"log 1"),)

@@ -58,7 +58,8 @@ def without_secrets(base: Experiment) -> Experiment:
 
 def test_the_load_host_of_a_cell_has_no_name_elsewhere() -> None:
     host = CellHost("acme-client", HostRole.LOAD, "acme-client")
-    note = ReachedLoadHost(host, None, "10.20.30.40", "10.20.30.41", (0, 1), 0.0001).note(2)
+    reached = ReachedLoadHost(host, None, "10.20.30.40", "10.20.30.41", (0, 1), 0.0001, 0.0002, "boot")
+    note = reached.note(2)
     there = portable(replace(experiment(), notes=(note,), options={"cell": "acme-lab.toml"}))
     assert there.options == {"cell": "hosts.toml"}
     assert "acme" not in json.dumps(dump_experiment(there))

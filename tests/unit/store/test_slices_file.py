@@ -51,6 +51,17 @@ def test_files_with_and_without_the_ends_of_turns_are_read() -> None:
     ]
 
 
+def test_how_far_apart_load_hosts_began_is_read_again() -> None:
+    written = [Slice(0, 10, 20, (3, 4), drained_ns=25, apart_ns=2), Slice(1, 30, 40, (5, 6), apart_ns=0)]
+
+    def slices_of(workload: str, round_: int, index: int) -> Sequence[Slice]:
+        return written if (workload, round_, index) == (READ_ONLY, 1, 0) else []
+
+    text = slices_csv(experiment().blocks, slices_of, ("default", "plan"))
+    assert text.splitlines()[1] == "sysbench-read-only,2,1,default,10,20,1,25,2,3,4"
+    assert [one for _, one in read_slices(text, experiment())] == written
+
+
 @pytest.mark.parametrize(
     ("counted", "share", "why"),
     [

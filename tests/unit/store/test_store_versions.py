@@ -72,10 +72,18 @@ def test_what_slices_of_version_2_count_is_added_later(path: Path) -> None:
         assert store.slices("e", "w", 0, 1) == (counted,)
 
 
+def test_how_far_apart_load_hosts_began_is_kept_since_version_4(path: Path) -> None:
+    new = Slice(0, 30, 40, (5, 6), drained_ns=44, apart_ns=3)
+    with closing(ExperimentStore(path)) as store:
+        store.add_slice("e", "w", 0, 1, new)
+    with closing(ExperimentStore(path)) as store:
+        assert store.slices("e", "w", 0, 1) == (Slice(1, 10, 20, (3, 4)), new)
+
+
 def test_a_store_of_a_newer_version_is_refused(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 4")
+        connection.execute("PRAGMA user_version = 5")
     with pytest.raises(StorageError) as caught:
         ExperimentStore(path)
     assert caught.value.message == f'the store "{path}" was written by a newer pgdyno'
-    assert caught.value.detail == "its version is 4, this pgdyno reads up to 3"
+    assert caught.value.detail == "its version is 5, this pgdyno reads up to 4"

@@ -19,6 +19,8 @@ from pgdyno.profiling.bounds import gains_by_lever, with_bounds
 _CYCLES = 2  # of seven seconds: enough to rank lines
 LEAST_BUDGET_S = 420.0  # arbitrary: of less time, the measurement needs all
 
+_NOT_PROFILED = "the plan's reasons have no bounds of a profile: load from other hosts is not profiled yet"
+
 ProfileOf: TypeAlias = Callable[[ProfileRequest, Progress], Sequence[TransactionProfile]]
 """Profiles the variants of a request."""
 
@@ -44,10 +46,13 @@ def profiled_plan(
 ) -> ProfiledPlan:
     """Return the plan with bounds of a profile; as it is where the budget is too small for one.
 
+    Load from other hosts is not profiled either: its clients' work and the network's are not seen from here.
     ``as_booted`` says why idle CPUs are left as they are.
     """
     if request.budget_s < LEAST_BUDGET_S:
         return ProfiledPlan(plan)
+    if request.conditions.cell is not None:
+        return ProfiledPlan(plan, notes=(_NOT_PROFILED,))
     conditions = replace(request.conditions, as_booted=as_booted)
     found, notes = baseline_profiles(request.base, conditions, progress, profile_of)
     return ProfiledPlan(with_bounds(plan, found), gains_by_lever(found), notes)

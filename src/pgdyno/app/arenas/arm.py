@@ -108,7 +108,7 @@ class Arm:
         default_factory=dict
     )  # for generators: a password, if there is one
     begin_turn: Callable[[], None] | None = None  # gives the machine what the variant alone asks of it
-    read_client_cpu_us: Callable[[], float | None] | None = None  # of the load, once there is one
+    read_client_cpu_us: Callable[[], tuple[float, ...] | None] | None = None  # of the load, once there is one
     _connection: ControlConnection | None = field(default=None, init=False)
     _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)
 
@@ -206,8 +206,8 @@ class Arm:
         assert pid is not None  # noqa: S101 — our own servers run on this host
         return pid
 
-    def client_cpu_us(self) -> float | None:
-        """Return the CPU time that the load has cost so far; None before it starts and after it ends."""
+    def client_cpu_us(self) -> tuple[float, ...] | None:
+        """Return the CPU time that the load has cost each host so far; None while there is none."""
         return None if self.read_client_cpu_us is None else self.read_client_cpu_us()
 
     def cpu_ns(self, pid: int) -> int | None:

@@ -20,6 +20,7 @@ from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers, Turns
 from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.host_log import HostLog
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.server.process.processes import memory_bytes
@@ -159,7 +160,7 @@ class LimitedTurns:
             self.watches[one.arm].look()
             yield one
 
-    def client_cpu_us(self, arm: int) -> float | None:
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
         """Return the client CPU time of issuing the arm's load."""
         return self.turns.client_cpu_us(arm)
 
@@ -176,9 +177,9 @@ class LimitedTurns:
         for watch in self.watches.values():
             watch.look(enough=1)
 
-    def log(self, arm: int) -> bytes:
+    def logs(self, arm: int) -> Sequence[HostLog]:
         """Return the transactions of an arm."""
-        return self.turns.log(arm)
+        return self.turns.logs(arm)
 
     def close(self) -> None:
         """End all turns that are still running."""

@@ -11,13 +11,12 @@ from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load_session import connect_as_load, driver_options, invariants_kept, target_of
-from pgdyno.app.arenas.placement import Here, Placement
+from pgdyno.app.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
 from pgdyno.generators._contract import Generator, LoadRequest, Target
 from pgdyno.generators.discovery import find_tpchgen
-from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget, Driver
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
@@ -122,10 +121,17 @@ class Loads:
             ArmTarget(arm.variant.name, target_of(arm, workload), prefix)
             for arm, prefix in zip(arms, prefixes, strict=True)
         ]
-        targets = [self.placement.arm_target(here[index], index) for index in order]
-        job = driver.job(targets, workload.driver_name, driver_options(arms[order[0]], workload), request)
-        process = self.placement.driver(self._driver(arms, labels[0]), prefixes, request.duration_s)
-        return DrainedTurns(process, job, prefixes, order, invariants_kept(arms, workload))
+        load = ArmsLoad(
+            self._driver(arms, labels[0]),
+            [here[index] for index in order],
+            order,
+            prefixes,
+            workload.driver_name,
+            driver_options(arms[order[0]], workload),
+            request,
+            invariants_kept(arms, workload),
+        )
+        return self.placement.turns(load)
 
     def run_alone(
         self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
@@ -186,9 +192,7 @@ class Loads:
 
         ``at_end`` is called when it is done, while its clients are still connected.
         """
-        request = LoadRequest(
-            step.clients, len(self.split.client), seed, 0, Path(), cpus=self.placement.pinned(self.split)
-        )
+        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self.split.pinned)
         job = driver.job([ArmTarget(arm.variant.name, arm.target())], step.name, step.options, request)
         with failures_named(step.name, arm), closing(self._driver_here(arm, step.name)) as process:
             return run_step(process, job, step, at_end)
@@ -215,7 +219,7 @@ class Loads:
             log_prefix=Path(),
             protocol=workload.protocol,
             rate_tps=workload.rate_tps,
-            cpus=self.placement.pinned(self.split),
+            cpus=self.split.pinned,
             max_errors=MOST_ERRORS if workload.captured else 0,
         )
 

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.generators import driver
+from pgdyno.generators._contract import LoadRequest
+from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget
 from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.turns import Turns
+
+
+@dataclass(frozen=True)
+class ArmsLoad:
+    """A workload of the driver's on all arms, as it would be issued here, beside the servers.
+
+    ``arms`` are in the order in which they are connected: ``order`` has their numbers. ``prefixes`` are where
+    the logs of each arm are to be here, by its number.
+    """
+
+    process: DriverProcess
+    arms: Sequence[ArmTarget]
+    order: Sequence[int]
+    prefixes: Sequence[Path]
+    workload: str
+    options: Mapping[str, object]
+    request: LoadRequest
+    when_ended: Callable[[], None]
+
+    def job(self, arms: Sequence[ArmTarget], request: LoadRequest) -> str:
+        """Return the job for a part of it, with the arms as they are seen from where that is issued."""
+        return driver.job(arms, self.workload, self.options, request)
 
 
 class Placement(Protocol):
-    """A place. It is told how the driver would be started here, beside the servers."""
+    """A place."""
 
-    def arm_target(self, here: ArmTarget, number: int) -> ArmTarget:
-        """Return where the driver connects to an arm from there, and where it logs."""
-        ...
-
-    def driver(self, here: DriverProcess, prefixes: Sequence[Path], duration_s: float) -> DriverProcess:
-        """Return the driver for turns, whose logs are to be here at the prefixes."""
-        ...
-
-    def pinned(self, split: CpuSplit) -> tuple[int, ...]:
-        """Return the CPUs that the driver's threads are pinned to, if they have some of their own."""
+    def turns(self, load: ArmsLoad) -> Turns:
+        """Return turns of a load, issued from there."""
         ...
 
     def require_here(self) -> None:
@@ -36,22 +53,10 @@ class Placement(Protocol):
 class Here:
     """The place beside the servers."""
 
-    def arm_target(self, here: ArmTarget, number: int) -> ArmTarget:  # noqa: ARG002 — of the protocol
-        """Return it as it is."""
-        return here
-
-    def driver(
-        self,
-        here: DriverProcess,
-        prefixes: Sequence[Path],  # noqa: ARG002 — of the protocol
-        duration_s: float,  # noqa: ARG002 — of the protocol
-    ) -> DriverProcess:
-        """Return it as it is."""
-        return here
-
-    def pinned(self, split: CpuSplit) -> tuple[int, ...]:
-        """Return the load's CPUs, if they are its own."""
-        return split.client if split.is_isolated else ()
+    def turns(self, load: ArmsLoad) -> Turns:
+        """Return turns of the load as it is."""
+        job = load.job(load.arms, load.request)
+        return DrainedTurns(load.process, job, load.prefixes, load.order, load.when_ended)
 
     def require_here(self) -> None:
         """Do nothing."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import platform
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 
-from pgdyno.app.cells.probing import PROBE_S, probed
-from pgdyno.cells.clock import ClockExchange, clock_offset
+from pgdyno.app.cells.probing import PROBE_S, asked_clock, probed
 from pgdyno.cells.findings import judged
 from pgdyno.cells.ssh_words import explained
 from pgdyno.host.probing.wakeup import PROGRAM as WAKE_UP_PROGRAM
@@ -35,7 +33,6 @@ from pgdyno.remote.answers import FactsAnswer, Failed, WakeUpAnswer
 from pgdyno.remote.runner import Runner, sent_runner
 from pgdyno.remote.ssh import by_hand
 
-_EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
 _TRIAL_BYTES = 16 << 20  # arbitrary: three times the driver
 _GRACE_S = 10.0
 
@@ -86,7 +83,7 @@ def _gathered(
 def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Trouble:
     try:
         runner.begin()
-        clock = clock_offset([_exchange(runner.clock) for _ in range(_EXCHANGES)])
+        clock = asked_clock(runner)
         facts = _facts(runner.facts(host))
         trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
         return ReachedHost(
@@ -99,13 +96,6 @@ def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Tr
 def _trouble(host: CellHost, runner: Runner, error: RemoteHostError, cell: CellHosts) -> Trouble:
     reaching = by_hand(host, cell.ssh_config)
     return explained(error.message, error.detail, reaching, has_begun=runner.has_begun)
-
-
-def _exchange(ask: Callable[[], int]) -> ClockExchange:
-    began_ns = time.monotonic_ns()  # first: what comes between the two is within the round trip then
-    sent_ns = time.time_ns()
-    theirs_ns = ask()
-    return ClockExchange(sent_ns, theirs_ns, time.monotonic_ns() - began_ns)
 
 
 def _facts(answer: FactsAnswer) -> CellHostFacts:

@@ -1,21 +1,36 @@
-"""A TCP connection from a load host to the server's, measured by a runner on each."""
+"""Measurements by runners: a host's clock, and a TCP connection from a load host to the server's."""
 
 from __future__ import annotations
 
 import secrets
+import time
 
-from pgdyno.model.cells.check import NetworkProbe
+from pgdyno.cells.clock import ClockExchange, clock_offset
+from pgdyno.model.cells.check import ClockOffset, NetworkProbe
 from pgdyno.model.errors import RemoteHostError
 from pgdyno.model.facts import Unknown
 from pgdyno.remote.answers import Failed
 from pgdyno.remote.runner import Runner
 
+_EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
 _LISTEN_LIMIT_S = 10.0
 _PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's: 1.5 s when nothing is wrong
 _LATER_S = 5.0  # how much longer the server's runner may take: it has its own end, after 10 s
 
 PROBE_S = _LISTEN_LIMIT_S + _PROBE_LIMIT_S + _LATER_S
 """What a probe takes at most."""
+
+
+def asked_clock(runner: Runner) -> ClockOffset:
+    """Return how far a host's clock is ahead of ours, and how long words to it and back take."""
+    return clock_offset([_exchange(runner) for _ in range(_EXCHANGES)])
+
+
+def _exchange(runner: Runner) -> ClockExchange:
+    began_ns = time.monotonic_ns()  # first: what comes between the two is within the round trip then
+    sent_ns = time.time_ns()
+    theirs_ns = runner.clock()
+    return ClockExchange(sent_ns, theirs_ns, time.monotonic_ns() - began_ns)
 
 
 def probed(server: Runner, load: Runner, address: str, port: int, server_name: str) -> NetworkProbe | Unknown:

@@ -1,4 +1,4 @@
-"""The load host of a cell, looked at before it issues load on servers of this machine."""
+"""The load hosts of a cell, looked at before they issue load on servers of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from pgdyno.app.cells.probing import PROBE_S, probed
+from pgdyno.app.cells.probing import PROBE_S, asked_clock, probed
 from pgdyno.cells.ssh_words import explained
 from pgdyno.model import numbers
 from pgdyno.model.cells.cell import CellHost, CellHosts
@@ -31,7 +31,10 @@ _NOEXEC = os.strerror(errno.EACCES)
 
 @dataclass(frozen=True)
 class ReachedLoadHost:
-    """A load host that can issue load: its CPUs, its address as we see it, and the way to ours."""
+    """A load host that can issue load: its CPUs, its address as we see it, and the way to ours.
+
+    ``words_s`` is how long a word to it and back takes, through ssh. ``boot_id`` names its running kernel.
+    """
 
     host: CellHost
     ssh_config: Path | None
@@ -39,6 +42,8 @@ class ReachedLoadHost:
     address: str
     cpus: tuple[int, ...]
     round_trip_s: float
+    words_s: float
+    boot_id: str
 
     def note(self, threads: int) -> str:
         """Return the note for readers of the results. The name is in quotes, so that bundles hide it."""
@@ -49,14 +54,27 @@ class ReachedLoadHost:
         )
 
 
-def reach_load_host(cell: CellHosts, driver: Path, progress: Progress) -> ReachedLoadHost:
-    """Ask the one load host who it is, try the network between, and whether the driver runs there.
+def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple[ReachedLoadHost, ...]:
+    """Ask every load host who it is, try the network between, and whether the driver runs there.
 
-    Raises: UsageError for a cell whose server is not this machine, or with several load hosts;
-    RemoteHostError naming the load host and a next step.
+    One after another: two at once would share the network. Raises: UsageError for a cell whose server is not
+    this machine; RemoteHostError naming a load host and a next step.
     """
-    host = _only(cell.loads)
-    address = _own_address(cell.server)
+    address, found = _own_address(cell.server), dict[str, ReachedLoadHost]()
+    for host in cell.loads:
+        reached = _reached(cell, host, address, driver, progress)
+        first = found.setdefault(reached.boot_id, reached)
+        if first is not reached:
+            raise RemoteHostError(
+                f"{host.name} is the same machine as {first.host.name}: they take CPUs from each other",
+                hint="keep one of them in the file",
+            )
+    return tuple(found.values())
+
+
+def _reached(
+    cell: CellHosts, host: CellHost, address: str, driver: Path, progress: Progress
+) -> ReachedLoadHost:
     progress.step(f"asking {host.name}, and trying the network")
     lifetime_s = _FACTS_S + PROBE_S + _GRACE_S
     with ExitStack() as stack:
@@ -67,7 +85,8 @@ def reach_load_host(cell: CellHosts, driver: Path, progress: Progress) -> Reache
         here.begin()
         try:
             there.begin()
-            cpus = _usable(host, there.facts(host), here.facts(host))
+            words_s, facts = asked_clock(there).round_trip_s, there.facts(host)
+            cpus = _usable(host, facts, here.facts(host))
             probe = _probe(here, there, address, cell, host)
         except RemoteHostError as error:
             raise _explained(host, cell.ssh_config, error, has_begun=there.has_begun) from error
@@ -75,17 +94,8 @@ def reach_load_host(cell: CellHosts, driver: Path, progress: Progress) -> Reache
         require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S)
     except RemoteHostError as error:
         raise _explained(host, cell.ssh_config, error, has_begun=False) from error
-    return ReachedLoadHost(host, cell.ssh_config, address, probe.load_address, cpus, probe.round_trip_s)
-
-
-def _only(loads: tuple[CellHost, ...]) -> CellHost:
-    if len(loads) == 1:
-        return loads[0]
-    raise UsageError(
-        "load comes from one host for now",
-        detail=f"the cell has {len(loads)} load hosts: {', '.join(host.name for host in loads)}",
-        hint="keep one of them in the file, or name another file with --cell",
-    )
+    own = (probe.load_address, cpus, probe.round_trip_s, words_s, facts.boot_id)
+    return ReachedLoadHost(host, cell.ssh_config, address, *own)
 
 
 def _own_address(server: CellHost) -> str:
@@ -93,7 +103,7 @@ def _own_address(server: CellHost) -> str:
     where = f"[hosts.{server.name}]"
     if server.address is None:
         raise UsageError(
-            f"hosts.toml does not say where the load host reaches {server.name}",
+            f"hosts.toml does not say where load hosts reach {server.name}",
             detail=_RUNS_HERE,
             hint=f"give {where} this machine's address: address = …",
         )

@@ -32,8 +32,8 @@ class CpuReading:
         cpus = {*split.server, *split.client}
         host = read_host_cpu(cpus, without=split.spinners)
         servers_us = sum(sum(cpu_us(arm, arm.server_pids()) or ()) for arm in arms)
-        clients_us = 0.0 if split.load_host_threads else sum(arm.client_cpu_us() or 0.0 for arm in arms)
-        ours_s = (servers_us + clients_us) / 1e6 + time.process_time()
+        loads_us = [] if split.load_host_threads else [sum(arm.client_cpu_us() or ()) for arm in arms]
+        ours_s = (servers_us + sum(loads_us)) / 1e6 + time.process_time()
         return cls(host, ours_s, len(cpus))
 
     def closing(self, last: Slice, later: CpuReading) -> Slice:

@@ -47,4 +47,4 @@ def audit_between(
     ours_s = (server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s
     whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
     host = (began.cpu, ended.cpu)
-    return audit_block([whole], wall_s, host, split, ours_s=ours_s, client_s=client_cpu_us / 1e6)
+    return audit_block([whole], wall_s, host, split, ours_s=ours_s, client_s=(client_cpu_us / 1e6,))

@@ -1,16 +1,20 @@
-"""Load from a load host: the arena for it, and the workloads that it takes."""
+"""Load from load hosts: the arena for it, the design, and the workloads that they take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pgdyno.app.arenas.arm import DATABASE
-from pgdyno.app.arenas.on_load_host import placed_on
+from pgdyno.app.arenas.on_load_hosts import placed_on
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.cells.reach import reach_load_host
+from pgdyno.app.cells.reach import ReachedLoadHost, reach_load_hosts
 from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.experiments.design.several_hosts import even_parts, with_long_turns
+from pgdyno.model import numbers
+from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.ports import Progress
@@ -21,26 +25,36 @@ from pgdyno.server.process.instance import SUPERUSER
 def loaded_from_cell(
     arena: ScratchArena, study: Study, conditions: Conditions, progress: Progress
 ) -> tuple[ScratchArena, Study]:
-    """Return arena and study as they are, or with the load host of the cell that the conditions have.
+    """Return arena and study as they are, or with the load hosts of the cell that the conditions have.
 
-    Servers let it in then, and its name is a note of the results.
-    Raises: UsageError for a workload that a load host cannot issue; what ``reach_load_host`` raises.
+    Servers let them in then, and their names are notes of the results. Turns are longer where words to one of
+    several hosts would take too much of them.
+    Raises: UsageError for a workload that load hosts cannot issue, or one of fewer clients than there are
+    hosts, or for a host that is too far away; what ``reach_load_hosts`` raises.
     """
     if conditions.cell is None:
         return arena, study
     workloads = [conditions.workloads[name] for name in study.workloads]
-    _require_issuable(workloads)
-    load_host = reach_load_host(conditions.cell, arena.loads.find_driver().program, progress)
+    require_issuable(conditions.cell, workloads, study.design)
+    clients = _fewest_clients(workloads, study.design)
+    load_hosts = reach_load_hosts(conditions.cell, arena.loads.find_driver().program, progress)
+    addresses = [one.address for one in load_hosts]
     by = entrance(
-        arena.loads.scratch, load_host.server_address, load_host.address, user=SUPERUSER, database=DATABASE
+        arena.loads.scratch, load_hosts[0].server_address, addresses, user=SUPERUSER, database=DATABASE
     )
-    clients = min(workload.clients or study.design.clients for workload in workloads)
-    threads = min(len(load_host.cpus), clients)  # a thread for each client at most
-    opened = replace(arena, entrance=by, loads=placed_on(arena.loads, load_host, by, threads))
-    return opened, replace(study, notes=(*study.notes, load_host.note(threads)))
+    threads = [  # one for each client at most
+        min(len(host.cpus), of_host)
+        for host, of_host in zip(load_hosts, even_parts(clients, len(load_hosts)), strict=True)
+    ]
+    opened = replace(arena, entrance=by, loads=placed_on(arena.loads, load_hosts, by, threads))
+    design = _design(study.design, load_hosts)
+    notes = [host.note(count) for host, count in zip(load_hosts, threads, strict=True)]
+    notes += _longer(study.design, design, load_hosts)
+    return opened, replace(study, design=design, notes=(*study.notes, *notes))
 
 
-def _require_issuable(workloads: Iterable[Workload]) -> None:
+def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: Design) -> None:
+    """Raise UsageError for a workload that load hosts cannot issue, or of fewer clients than they are."""
     for workload in workloads:
         if workload.generator != DRIVER or workload.step or workload.data_set.dump is not None:
             raise UsageError(
@@ -48,3 +62,31 @@ def _require_issuable(workloads: Iterable[Workload]) -> None:
                 detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
                 hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
             )
+    clients, count = _fewest_clients(workloads, design), len(cell.loads)
+    if clients < count:
+        raise UsageError(
+            f"{clients} client{'s' * (clients > 1)} cannot be shared by {count} load hosts",
+            detail=f"each needs one: {', '.join(host.name for host in cell.loads)}",
+            hint=f"--clients {count} or more; or keep fewer load hosts in the file",
+        )
+
+
+def _fewest_clients(workloads: Iterable[Workload], design: Design) -> int:
+    return min(workload.clients or design.clients for workload in workloads)
+
+
+def _design(design: Design, load_hosts: Sequence[ReachedLoadHost]) -> Design:
+    """Return the design with turns that several hosts can take together. Raises: UsageError."""
+    if len(load_hosts) == 1:
+        return design
+    farthest = max(load_hosts, key=lambda one: one.words_s)
+    return with_long_turns(design, farthest.words_s, farthest.host.name)
+
+
+def _longer(asked: Design, used: Design, load_hosts: Sequence[ReachedLoadHost]) -> Iterator[str]:
+    if used != asked:
+        words = numbers.short_duration(max(one.words_s for one in load_hosts))
+        yield (
+            f"turns of {numbers.duration(used.slice_s)} instead of {numbers.duration(asked.slice_s)}: a word "
+            f"to a load host and back takes up to {words}, and so far apart hosts may begin a turn"
+        )

@@ -22,7 +22,7 @@ from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model import numbers
 from pgdyno.model.errors import MemoryProofError, RefusedError
-from pgdyno.model.experiments.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.hosts.kernel_file import display_name
@@ -61,6 +61,8 @@ def measure(
     ):
         arena, study = loaded_from_cell(opened, study, conditions, progress)
         context = _labelled(context or Context(), study, arena)
+        if conditions.cell is not None:
+            context = replace(context, options={**context.options, CELL_OPTION: conditions.cell.file_name})
         _require_disk(study, arena, conditions.workloads)
         _require_generators(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)

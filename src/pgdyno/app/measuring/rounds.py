@@ -33,7 +33,7 @@ from pgdyno.experiments.blocks.observation import (
     build_blocks,
     counted_slices,
 )
-from pgdyno.experiments.blocks.transactions import parse
+from pgdyno.experiments.blocks.transactions import parse_all
 from pgdyno.experiments.design.schedule import (
     seats,
     slice_order,
@@ -268,7 +268,7 @@ def _measure(
         ]
         turns.end()
     observed = [
-        ObservedArm(arm.variant, parse(turns.log(index)), _checkpoint_debt(running, workload, arm))
+        ObservedArm(arm.variant, parse_all(turns.logs(index)), _checkpoint_debt(running, workload, arm))
         for index, arm in enumerate(arms)
     ]
     statement = workload.statement

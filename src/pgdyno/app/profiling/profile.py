@@ -19,7 +19,7 @@ from pgdyno.app.profiling.layouts import sampled_layout
 from pgdyno.app.profiling.recordings import open_recordings
 from pgdyno.app.profiling.results import PerfData, counted_of, cycles_of, transactions_in
 from pgdyno.app.profiling.statements import DATABASE, LIBRARY, StatementCounting, counting
-from pgdyno.experiments.blocks.transactions import parse
+from pgdyno.experiments.blocks.transactions import parse_all
 from pgdyno.generators.transaction_log import log_label
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import ServerError, ServerStartError, UsageError
@@ -158,7 +158,7 @@ def _results(
     remarks: tuple[str, ...],
 ) -> Iterator[TransactionProfile]:
     for index, variant in enumerate(request.variants):
-        log, processes = parse(profiling.turns.log(index)), profiling.processes[index]
+        log, processes = parse_all(profiling.turns.logs(index)), profiling.processes[index]
         cycles = cycles_of(taken[index], processes, log, recorded)
         clients = request.workload.clients or request.design.clients
         profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))

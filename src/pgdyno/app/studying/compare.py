@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import CELL_OPTION, Experiment
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study, unique_names
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant, require_durable
@@ -31,9 +30,7 @@ def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Pro
     named = unique_names(variants)
     design = for_arms(len(named), conditions.design)
     study = Study("compare", comparing_question(variants), named, tuple(conditions.workloads), design)
-    cell = conditions.cell
-    context = None if cell is None else Context(options={CELL_OPTION: cell.file_name})
-    return measure(study, conditions, progress, context)
+    return measure(study, conditions, progress)
 
 
 def comparing_question(variants: Sequence[Variant]) -> str:

@@ -33,6 +33,7 @@ BY_OTHERS = {
 _RULES = {
     **BY_OTHERS,
     "schedule_lag_share": "longer than planned were the slices in all",
+    "apart_share": "of a variant's turns may have begun too far apart on the load hosts",
     "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
 }
 """What makes a block void, by the threshold's name, in words."""
@@ -99,12 +100,12 @@ def audit_block(
     split: CpuSplit,
     *,
     ours_s: float,
-    client_s: float,
+    client_s: Sequence[float],
 ) -> dict[str, float]:
     """Return the quantities that the void rules test, none a measured result.
 
     ``ours_s`` is the CPU time of servers, load and pgdyno on this host between the two readings of it,
-    ``client_s`` that of the load alone, wherever that is.
+    ``client_s`` that of the load alone, by host that issues it.
     """
     before, after = host
     wall_s = after.at_s - before.at_s
@@ -116,7 +117,7 @@ def audit_block(
         "schedule_lag_share": (lasted_s + _between_s(slices)) / (len(slices) * slice_s) - 1,
     }
     if split.is_isolated:
-        audit["client_saturation_share"] = client_s / (wall_s * split.client_count)
+        audit["client_saturation_share"] = split.saturation(client_s, wall_s)
     return audit
 
 

@@ -16,6 +16,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pgdyno.experiments.blocks.apart import APART_NOTE, apart_notes
 from pgdyno.experiments.blocks.blocks import BY_OTHERS, is_from_audit, trials_void, void_reason
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice, VoidThresholds
@@ -25,7 +26,7 @@ DISTURBED = "machine disturbed:"
 """How the note begins that must not be overlooked."""
 
 _PARTS = "parts of blocks are left out:"
-_NOTES = (DISTURBED, _PARTS)
+_NOTES = (DISTURBED, _PARTS, APART_NOTE)
 _TIMES_MEDIAN = (
     2.0  # arbitrary: half of a skewed distribution lies below its median, few values above twice it
 )
@@ -105,9 +106,11 @@ def judge_again(experiment: Experiment) -> Experiment:
 
 
 def with_disturbance_notes(experiment: Experiment) -> Experiment:
-    """Return the experiment with notes on left-out parts and disturbed counted parts."""
+    """Return the experiment with notes on left-out parts, and on counted parts that were disturbed."""
     others = [note for note in experiment.notes if not note.startswith(_NOTES)]  # of an earlier conclusion
-    return replace(experiment, notes=(*others, *_throughout_notes(experiment), *_parts_notes(experiment)))
+    audits = [audit for block in experiment.blocks for audit in _audits(block)]
+    found = (*_throughout_notes(experiment), *_parts_notes(experiment), *apart_notes(audits))
+    return replace(experiment, notes=(*others, *found))
 
 
 def _throughout_notes(experiment: Experiment) -> Iterator[str]:

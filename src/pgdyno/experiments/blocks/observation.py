@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from pgdyno.experiments.blocks.apart import audit_apart, too_far_apart
 from pgdyno.experiments.blocks.attribution import completed_in_all, count_arm
 from pgdyno.experiments.blocks.blocks import (
     arm_block,
@@ -104,14 +105,15 @@ def build_blocks(run: ObservedRun, design: Design, split: CpuSplit) -> list[Bloc
     shares = [_debt_shares(run, position) for position in range(len(run.arms))]
     disturbed = left_out([block.slices for block in run.blocks], design.thresholds)
     results = []
-    for index, (observed, out) in enumerate(zip(run.blocks, disturbed, strict=True)):
+    for index, (observed, by_others) in enumerate(zip(run.blocks, disturbed, strict=True)):
+        out = by_others | too_far_apart(observed.slices, design.thresholds)
         block = replace(observed, left_out=out)
         arms = tuple(
             _arm_block(run, block, position, shares[position][index], design, split)
             for position in range(len(run.arms))
         )
-        seen = {**audit_drains(block.counted), **created_segments(arms)}
-        audit = {**_audit(block, design, split), **audit_windows(block.slices, out), **seen}
+        seen = {**audit_drains(block.counted), **created_segments(arms), **audit_apart(block.slices)}
+        audit = {**_audit(block, design, split), **audit_windows(block.slices, by_others), **seen}
         void = (
             checkpoint_asymmetry(arms, is_comparable=is_comparable)
             or huge_page_asymmetry(arms, is_comparable=is_sharing)
@@ -194,12 +196,12 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
         return {}
     before, after = block.host
     server_us = sum(sum(delta.get(SERVER_CPU, ())) for delta in block.deltas)
-    client_us = sum(sum(delta.get(CLIENT_CPU, ())) for delta in block.deltas)
-    here_us = server_us + (0.0 if split.load_host_threads else client_us)
+    read_us = [delta[CLIENT_CPU] for delta in block.deltas if CLIENT_CPU in delta]
+    client_us = [sum(of_host) for of_host in zip(*read_us, strict=True)]
+    here_us = server_us + (0.0 if split.load_host_threads else sum(client_us))
     ours_s = here_us / 1e6 + block.own_cpu_s
-    audit = audit_block(
-        block.slices, design.slice_s, block.host, split, ours_s=ours_s, client_s=client_us / 1e6
-    )
+    client_s = [used / 1e6 for used in client_us]
+    audit = audit_block(block.slices, design.slice_s, block.host, split, ours_s=ours_s, client_s=client_s)
     return {**audit, "own_cpu_share": block.own_cpu_s / (after.at_s - before.at_s)}
 
 

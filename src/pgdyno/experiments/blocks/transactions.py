@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 import string
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.experiments.host_log import HostLog
 
 _COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()
@@ -42,6 +44,28 @@ class Transactions:
     def count(self) -> int:
         """How many completed."""
         return int(self.completed_ns.size)
+
+
+def parse_all(logs: Iterable[HostLog]) -> Transactions:
+    """Parse the logs of all hosts of an arm; all of it is by one clock then.
+
+    Raises: as ``parse`` does.
+    """
+    parsed = [_moved(parse(log.text), log.moves) for log in logs]
+    return Transactions(
+        np.concatenate([one.completed_ns for one in parsed]),
+        np.concatenate([one.latency_us for one in parsed]),
+        sum(one.failed for one in parsed),
+    )
+
+
+def _moved(transactions: Transactions, moves: tuple[tuple[int, int], ...]) -> Transactions:
+    """Move every end as its turn is moved: the last one that began before it, or with it."""
+    if not moves:
+        return transactions
+    begins_ns, added_ns = np.array(moves, dtype=np.int64).T
+    which = np.maximum(np.searchsorted(begins_ns, transactions.completed_ns, side="right") - 1, 0)
+    return replace(transactions, completed_ns=transactions.completed_ns + added_ns[which])
 
 
 def parse(text: bytes) -> Transactions:

@@ -75,6 +75,7 @@ class VoidThresholds:
     foreign_cpu_share: float = 0.10  # of the CPUs used, taken by other processes
     client_saturation_share: float = 0.97  # client CPU time / running time × its CPUs, when pinned apart
     schedule_lag_share: float = 0.20  # overshoot of all slices together against their planned length
+    apart_share: float = 0.20  # of an arm's turns, begun too far apart by several load hosts
     void_block_share: float = 0.30  # above this the report says so first
 
 
@@ -126,13 +127,14 @@ class Design:
 class Slice:
     """One turn of one arm. ``arm`` indexes the experiment's variants; times are wall-clock ns.
 
-    They are by the clock of the host that issued the load; a block's ``started_ns`` is by the server's.
+    With load from other hosts a turn begins, by the server's clock, when they could begin it at the earliest.
     ``server_cpu_ns`` is the CPU time that each arm's server used in the counted part of this slice, whether
     it was its turn or not; with load from another host, the part's share by time of what it used from before
     the turn until all rested again. ``drained_ns`` is when the last transaction that was under way at its end
     had ended; None where a generator was frozen instead, or nobody recorded it. ``steal_share`` and
     ``foreign_cpu_share`` are what the hypervisor and other processes took of the CPUs since the
-    last slice that has them; None within such a window.
+    last slice that has them; None within such a window. ``apart_ns`` is how far apart several load hosts have
+    begun the turn at most; None where one host issued the load.
 
     Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted
     part, ``latencies`` is the histogram of those that the block's latencies are of, in us, as text of
@@ -148,6 +150,7 @@ class Slice:
     foreign_cpu_share: float | None = None
     completed: int | None = None
     latencies: str | None = None
+    apart_ns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping
 
+from pgdyno.experiments.blocks.apart import APART
 from pgdyno.experiments.blocks.blocks import BY_OTHERS
 from pgdyno.experiments.blocks.disturbance import LEFT_OUT
 from pgdyno.experiments.blocks.drains import DIFFERENCE
@@ -19,6 +20,7 @@ _VOID_RULES = {
     "client_saturation_share": "load generator's CPUs busy, when pinned apart",
     "schedule_lag_share": "how much longer than planned all turns were",
 }
+_OF_SEVERAL_HOSTS = {APART: "a variant's turns that load hosts may have begun too far apart"}
 
 
 def void_rule_table(experiment: Experiment) -> Table:
@@ -27,8 +29,8 @@ def void_rule_table(experiment: Experiment) -> Table:
     What others take is of the part that counts, where parts of blocks can be left out.
     """
     limits = experiment.design.thresholds
-    rows = []
-    for name, words in _VOID_RULES.items():
+    rows, is_of_several = [], any(APART in audit for audit in _audits(experiment))
+    for name, words in {**_VOID_RULES, **(_OF_SEVERAL_HOSTS if is_of_several else {})}.items():
         seen = [audit[name] for audit in _audits(experiment) if name in audit]
         highest = numbers.share(max(seen), 1) if seen else "not read"
         limit = getattr(limits, name)

@@ -1,4 +1,4 @@
-"""Entrance to scratch servers from the network: one address of ours, one client's address, one password.
+"""Entrance to scratch servers from the network: one address of ours, clients' addresses, one password.
 
 The login rules are a file of our own, as in login_rules.py: the servers' account cannot change them. Over the
 socket, which only that account reaches, everybody is trusted as before.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -46,10 +47,14 @@ class NetworkEntrance:
         connection.execute(f"ALTER ROLE {user} PASSWORD '{verifier.decode()}'".encode())
 
 
-def entrance(directory: Path, address: str, client: str, user: str, database: str) -> NetworkEntrance:
+def entrance(
+    directory: Path, address: str, clients: Iterable[str], user: str, database: str
+) -> NetworkEntrance:
     """Make the login rules in a directory of the caller's own, and a password."""
-    path, bits = directory / "entrance_hba.conf", ip_address(client).max_prefixlen
+    path = directory / "entrance_hba.conf"
     with path.open("x", encoding="utf-8") as file:
         os.fchmod(file.fileno(), _READABLE)
-        file.write(f"local all all trust\nhost {database} {user} {client}/{bits} {_SCRAM}\n")
+        file.write("local all all trust\n")
+        for client in map(ip_address, dict.fromkeys(clients)):
+            file.write(f"host {database} {user} {client}/{client.max_prefixlen} {_SCRAM}\n")
     return NetworkEntrance(address, path, secrets.token_urlsafe(32))

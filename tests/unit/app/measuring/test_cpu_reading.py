@@ -47,8 +47,8 @@ class NoServer:
     def server_pids(self) -> tuple[int, ...]:
         return ()
 
-    def client_cpu_us(self) -> float:
-        return 0.0
+    def client_cpu_us(self) -> tuple[float, ...]:
+        return (0.0,)
 
 
 def test_a_reading_counts_ourselves_among_ours() -> None:
@@ -65,12 +65,12 @@ def test_a_reading_counts_ourselves_among_ours() -> None:
 class BusyLoad(NoServer):
     """The same with a load that has used an hour."""
 
-    def client_cpu_us(self) -> float:
-        return 3.6e9
+    def client_cpu_us(self) -> tuple[float, ...]:
+        return (1.2e9, 2.4e9)
 
 
 def test_the_time_of_a_load_host_is_none_of_ours() -> None:
-    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=4)
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=(2, 2))
     assert CpuReading.read([cast("Arm", BusyLoad())], SPLIT).ours_s > 3600
     assert CpuReading.read([cast("Arm", BusyLoad())], elsewhere).ours_s < 3600
 

@@ -41,7 +41,7 @@ def arm(variant: str, **values: float) -> ArmBlock:
 def audit_of(slices: list[Slice], slice_s: float, wall_s: float, split: CpuSplit = SPLIT) -> dict[str, float]:
     """5 s busy of which 4.9 s are ours, 0.1 s stolen, 2 s of the load, in ``wall_s``."""
     host = HostCpu(100.0, 50.0, 7.0), HostCpu(100.0 + wall_s, 55.0, 7.1)
-    return audit_block(slices, slice_s, host, split, ours_s=4.9, client_s=2.0)
+    return audit_block(slices, slice_s, host, split, ours_s=4.9, client_s=(2.0,))
 
 
 def test_work_done_while_frozen_is_charged_to_the_arm_that_did_it() -> None:
@@ -76,7 +76,7 @@ def test_a_quiet_block_counts() -> None:
 
 
 def test_a_load_host_is_saturated_when_its_own_cpus_are() -> None:
-    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=4)
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=(4,))
     audit = audit_of([Slice(0, 0, 100 * MS, (0,))], 0.1, wall_s=4, split=elsewhere)
     assert audit["foreign_cpu_share"] == pytest.approx(0.1 / 8)  # of the two CPUs here
     assert audit["client_saturation_share"] == pytest.approx(2.0 / 16)

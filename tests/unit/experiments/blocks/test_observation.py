@@ -68,7 +68,7 @@ def test_the_cpu_time_of_a_load_host_does_not_hide_what_others_take_here() -> No
     run = replace(
         run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[ObservedBlock(10 * S, slices, deltas, host, 0.0)]
     )
-    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=1)
+    elsewhere = CpuSplit((0, 1), (), is_isolated=True, load_host_threads=(1,))
     (here,), (there,) = (build_blocks(run, DESIGN, split) for split in (SPLIT, elsewhere))
     assert here.audit["foreign_cpu_share"] == pytest.approx(0.0)
     assert there.audit["foreign_cpu_share"] == pytest.approx(2 / 20)
@@ -100,6 +100,35 @@ def test_a_disturbed_window_counts_for_nothing_but_meters() -> None:
     # 4 in 2 s of its own, and 4/5 of the checkpoint's second of CPU; the server's CPU over all five.
     assert values["throughput_tps"] == pytest.approx(4 / (2 + 0.8))
     assert values[SERVER_CPU] == pytest.approx((2_500_000 + 1_000_000) / 5)
+
+
+def test_a_turn_that_load_hosts_may_have_begun_apart_is_left_out() -> None:
+    # Of six turns of a, 1 s long, the last one may have begun 60 ms apart, and had twice the rate for it.
+    slices = tuple(
+        Slice(
+            number % 2, (10 + number) * S, (11 + number) * S, (0, 0), apart_ns=S * 6 // 100 * (number == 10)
+        )
+        for number in range(12)
+    )
+    arms = [arm("a", [10.5, 12.5, 14.5, 16.5, 18.5, 20.4, 20.6]), arm("b", [11.5 + 2 * n for n in range(6)])]
+    run = ObservedRun("w", 0, arms, [ObservedBlock(10 * S, slices, (), None, 0.0)])
+    (block,) = build_blocks(run, DESIGN, SPLIT)
+    assert (block.left_out, block.void) == ((10,), None)
+    assert block.audit["apart_share"] == pytest.approx(1 / 6)
+    assert [one.transactions for one in block.arms] == [5, 6]
+    assert [one.values["throughput_tps"] for one in block.arms] == [1.0, 1.0]
+
+
+def test_the_busiest_of_several_load_hosts_is_saturated() -> None:
+    # In 10 s one of two hosts used 9 of 10 s of its thread, the other 2 of 20 s of its two.
+    deltas = ({CLIENT_CPU: (4e6, 1.5e6)}, {CLIENT_CPU: (5e6, 0.5e6)})
+    host = HostCpu(0.0, 0.0, 0.0), HostCpu(10.0, 6.0, 0.0)
+    slices = run_of(arm("a", []), arm("b", [])).blocks[0].slices
+    run = replace(
+        run_of(arm("a", [10.5]), arm("b", [11.5])), blocks=[ObservedBlock(10 * S, slices, deltas, host, 0.0)]
+    )
+    (block,) = build_blocks(run, DESIGN, CpuSplit((0, 1), (), is_isolated=True, load_host_threads=(1, 2)))
+    assert block.audit["client_saturation_share"] == pytest.approx(0.9)
 
 
 def test_a_block_that_is_mostly_disturbed_is_judged_as_a_whole() -> None:

@@ -57,6 +57,14 @@ def test_the_largest_part_that_was_left_out_of_a_block_is_shown() -> None:
     assert "part of a block left out for that" not in {row[0] for row in void_rule_table(base).rows}
 
 
+def test_turns_that_load_hosts_began_apart_have_a_rule_where_there_were_several() -> None:
+    base, rule = experiment(), "a variant's turns that load hosts may have begun too far apart"
+    assert rule not in {row[0] for row in void_rule_table(base).rows}
+    first = replace(base.blocks[0], audit={**base.blocks[0].audit, "apart_share": 0.125})
+    rows = {row[0]: row[1:] for row in void_rule_table(replace(base, blocks=(first, *base.blocks[1:]))).rows}
+    assert rows[rule] == (f"above 20{NBSP}%", f"12.5{NBSP}%")
+
+
 def test_audits_that_were_not_read_say_so() -> None:
     base = experiment()
     blind = replace(base, blocks=tuple(replace(block, audit={}) for block in base.blocks))

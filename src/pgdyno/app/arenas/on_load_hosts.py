@@ -1,0 +1,117 @@
+"""Turns of a load that the load hosts of a cell issue over the network, each its part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pgdyno.app.arenas.load import Loads
+from pgdyno.app.arenas.placement import ArmsLoad
+from pgdyno.app.cells.reach import ReachedLoadHost
+from pgdyno.experiments.design.several_hosts import even_parts
+from pgdyno.generators._contract import LoadRequest
+from pgdyno.generators.away.hosts_turns import HostDriver, HostsTurns
+from pgdyno.generators.driver import ArmTarget
+from pgdyno.generators.driver_process import Distance, DriverProcess
+from pgdyno.generators.turns import Turns
+from pgdyno.model.errors import UsageError
+from pgdyno.remote.load_driver import driver_sending
+from pgdyno.server.connection.network_entrance import NetworkEntrance
+
+_SPARE_S = 900.0
+"""Beyond what a load takes: connecting may take ten minutes, and logs have to come here.
+
+When the link is cut for good, the load host keeps an idle driver until then.
+"""
+
+
+@dataclass(frozen=True)
+class OnLoadHosts:
+    """Load hosts, and how many threads each has. The driver is sent with each load; its logs come back."""
+
+    load_hosts: Sequence[ReachedLoadHost]
+    threads: Sequence[int]
+    entrance: NetworkEntrance
+
+    def turns(self, load: ArmsLoad) -> Turns:
+        """Return turns that all hosts issue together."""
+        arms = [self._far(arm, number) for arm, number in zip(load.arms, load.order, strict=True)]
+        parts = parts_of(load.request, self.load_hosts, self.threads)
+        is_alone, words_s = len(self.load_hosts) == 1, max(one.words_s for one in self.load_hosts)
+        return HostsTurns(
+            [
+                self._driver(load, arms, index, host, request)
+                for index, (host, request) in enumerate(zip(self.load_hosts, parts, strict=True))
+            ],
+            load.order,
+            0.0 if is_alone else words_s,  # twice what a word usually takes
+            load.when_ended,
+        )
+
+    def require_here(self) -> None:
+        """Raise UsageError."""
+        names = " and ".join(one.host.name for one in self.load_hosts)
+        raise UsageError(f"this load cannot be issued by {names} yet")
+
+    def _far(self, here: ArmTarget, number: int) -> ArmTarget:
+        """Return the same server by the network; the arm's number is the name of its logs there."""
+        return ArmTarget(here.name, replace(here.target, host=self.entrance.address), Path(str(number)))
+
+    def _driver(
+        self,
+        load: ArmsLoad,
+        arms: Sequence[ArmTarget],
+        index: int,
+        there: ReachedLoadHost,
+        request: LoadRequest,
+    ) -> HostDriver:
+        """Return the same driver, sent to a host for its part."""
+        program, *arguments = load.process.argv
+        sending = driver_sending(
+            there.host,
+            there.ssh_config,
+            Path(program),
+            arguments,
+            {"PGPASSWORD": self.entrance.password},
+            2 * request.duration_s + _SPARE_S,  # its turns have gaps of a round trip, and ends may be slow
+        )
+        prefixes = [prefix.with_name(f"{prefix.name}.{index}") for prefix in load.prefixes]
+        output = load.process.output_file.with_suffix(f".{index}.out")
+        distance = Distance(there.host.name, sending.first, sending.greeting, prefixes)
+        process = DriverProcess(sending.argv, list, sending.environment, output, distance)
+        return HostDriver(process, load.job(arms, request), prefixes)
+
+
+def parts_of(
+    request: LoadRequest, hosts: Sequence[ReachedLoadHost], threads: Sequence[int]
+) -> list[LoadRequest]:
+    """Return each host's part of a load: its clients, their part of the rate, its threads and CPUs.
+
+    The first draws by the seed itself, others by the next ones: no two hosts issue the same transactions.
+    """
+    clients = even_parts(request.clients, len(hosts))
+    return [
+        replace(
+            request,
+            clients=of_host,
+            threads=threads[index],
+            seed=request.seed + index,
+            rate_tps=None if request.rate_tps is None else request.rate_tps * of_host / request.clients,
+            cpus=hosts[index].host.cpus,
+            is_part=len(hosts) > 1,
+        )
+        for index, of_host in enumerate(clients)
+    ]
+
+
+def placed_on(
+    loads: Loads, load_hosts: Sequence[ReachedLoadHost], entrance: NetworkEntrance, threads: Sequence[int]
+) -> Loads:
+    """Return loads whose turns come from load hosts, so that servers have all CPUs here.
+
+    Data sets are loaded from here, by the socket.
+    """
+    cpus = tuple(sorted({*loads.split.server, *loads.split.client}))
+    split = replace(loads.split, server=cpus, client=(), is_isolated=True, load_host_threads=tuple(threads))
+    return replace(loads, split=split, placement=OnLoadHosts(load_hosts, threads, entrance))

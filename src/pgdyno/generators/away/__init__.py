@@ -1,0 +1,1 @@
+"""Turns of pgdyno-driver on other hosts."""
