@@ -11,6 +11,7 @@ from pgdyno.app.results.given_experiment import given_experiment
 from pgdyno.app.results.report import file_name
 from pgdyno.experiments.fleets.fleet import combine
 from pgdyno.experiments.fleets.fleet_members import Given
+from pgdyno.experiments.fleets.found import found_in
 from pgdyno.model.experiments.fleet import Fleet
 from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.store.files import write_whole
@@ -43,4 +44,4 @@ def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
 def _given(reference: str) -> Given:
     named = None if Path(reference).is_file() else _NAMED.fullmatch(reference)
     name, source = (named[1], named[2]) if named else (None, reference)
-    return Given(source, name, given_experiment(source))
+    return Given(source, name, found_in(given_experiment(source)))

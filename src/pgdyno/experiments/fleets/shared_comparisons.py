@@ -11,29 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.experiments.fleets.fleet_members import Member
-from pgdyno.experiments.machines.recorded_facts import fact_at
-from pgdyno.experiments.machines.same_experiment import work_of
-from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.hosts.kernel_file import display_name
-from pgdyno.model.servers.secrets import REDACTED
-from pgdyno.model.variants.variant import Variant
+from pgdyno.model.fleets.finding import Compared, Finding
 
 _UNSET, _NOT_GIVEN = "as it was", "not given"
-_OWN_SERVER = "the experiment's own"
-_MAJOR = 10_000  # server_version_num counts minor versions below it
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A comparison by its names."""
-
-    workload: str
-    baseline: str
-    variant: str
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        return f"{self.variant} against {self.baseline} on {self.workload}"
 
 
 @dataclass(frozen=True)
@@ -62,15 +42,14 @@ def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...
     """Return every comparison of at least two experiments, in the order of the first that has it."""
     having: dict[Compared, list[Member]] = {}
     for member in members:
-        for compared in comparisons_of(member.experiment):
+        for compared in comparisons_of(member.finding):
             having.setdefault(compared, []).append(member)
     return tuple(_shared(compared, ones) for compared, ones in having.items() if len(ones) > 1)
 
 
-def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
+def comparisons_of(finding: Finding) -> tuple[Compared, ...]:
     """Return the comparisons that an experiment has verdicts on."""
-    found = (Compared(one.workload, one.baseline, one.variant) for one in experiment.verdicts)
-    return tuple(dict.fromkeys(found))
+    return tuple(one.compared for one in finding.comparisons)
 
 
 def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
@@ -109,7 +88,12 @@ class _Group:
 
 def _recorded(compared: Compared, members: Sequence[Member]) -> list[_Recorded]:
     """Return all with the same subjects; one that an experiment does not mention was left as it was."""
-    found = [(one, _conditions(compared, one.experiment)) for one in members]
+    found = [
+        (one, its.conditions)
+        for one in members
+        for its in one.finding.comparisons
+        if its.compared == compared
+    ]
     subjects = dict.fromkeys(subject for _, its in found for subject in its)
     return [_Recorded(one, {of: its.get(of, _unmentioned(of)) for of in subjects}) for one, its in found]
 
@@ -144,26 +128,3 @@ def _in_words(conflicts: Sequence[tuple[str, str, str, Member]]) -> str:
     more = len(conflicts) - 1
     others = "" if not more else f", and {more} more {'difference' if more == 1 else 'differences'}"
     return f"{subject} is {its}, {known} on {told_by.label}{others}"
-
-
-def _conditions(compared: Compared, experiment: Experiment) -> dict[str, str | None]:
-    """Return all that defines a comparison, by subject; None: not recorded."""
-    number = fact_at(experiment.server, "version_num")
-    variants = {one.name: one for one in experiment.variants}
-    return {
-        **work_of(compared.workload, experiment),
-        "way of measuring": experiment.design.kind,
-        "phase": experiment.design.phase,
-        "PostgreSQL's major version": str(number // _MAJOR) if isinstance(number, int) else None,
-        **_of_variant(variants[compared.baseline]),
-        **_of_variant(variants[compared.variant]),
-    }
-
-
-def _of_variant(variant: Variant) -> dict[str, str | None]:
-    """Return its settings; of another server than the experiment's own only the name is recorded."""
-    settings = {
-        f"{display_name(name)} of {variant.name}": None if value == REDACTED else value
-        for name, value in variant.settings.items()
-    }
-    return {f"server of {variant.name}": None if variant.server else _OWN_SERVER, **settings}
