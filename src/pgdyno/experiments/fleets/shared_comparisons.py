@@ -55,14 +55,15 @@ def comparisons_of(finding: Finding) -> tuple[Compared, ...]:
 def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
     """Keep the most machines, then the most experiments, of which no two are known to differ."""
     recorded = _recorded(compared, members)
-    by_unknown = sorted(recorded, key=lambda one: [*one.conditions.values()].count(None))
-    groups = [_agreeing(one, by_unknown) for one in by_unknown]
+    alike = _alike(sorted(recorded, key=lambda one: [*one.conditions.values()].count(None)))
+    groups = [_agreeing(one, alike) for one in alike]
     chosen = max(groups, key=lambda one: (len({of.machine for of in one.members}), len(one.members)))
-    kept = [one for one in recorded if one.member in chosen.members]
+    sources = {one.source for one in chosen.members}
+    kept = [one for one in recorded if one.member.source in sources]
     left_out = [
-        NotCombined(compared, one.member, _in_words([*_conflicts(chosen, one)]))
+        NotCombined(compared, one.member, _in_words([*_conflicts(chosen, one.conditions)]))
         for one in recorded
-        if one.member not in chosen.members
+        if one.member.source not in sources
     ]
     unknown = dict.fromkeys(
         subject for one in kept for subject, value in one.conditions.items() if value is None
@@ -75,6 +76,14 @@ class _Recorded:
     """An experiment with all that defines its comparison, by subject; None: not recorded."""
 
     member: Member
+    conditions: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """Experiments with the same conditions: fleets have thousands of them, and few kinds."""
+
+    members: Sequence[Member]
     conditions: Mapping[str, str | None]
 
 
@@ -102,22 +111,33 @@ def _unmentioned(subject: str) -> str:
     return _NOT_GIVEN if subject.startswith("--") else _UNSET
 
 
-def _agreeing(first: _Recorded, others: Sequence[_Recorded]) -> _Group:
-    """Return one and those that agree with all taken before them.
+def _alike(recorded: Sequence[_Recorded]) -> list[_Alike]:
+    found: dict[tuple[str | None, ...], list[_Recorded]] = {}
+    for one in recorded:  # all have the same subjects in the same order
+        found.setdefault(tuple(one.conditions.values()), []).append(one)
+    return [_Alike([one.member for one in ones], ones[0].conditions) for ones in found.values()]
 
-    What the first does not know is known from the next that does: it cannot bring two together that differ.
+
+def _agreeing(first: _Alike, others: Sequence[_Alike]) -> _Group:
+    """Return those that agree with the first and with all taken before them.
+
+    What the first do not know is known from the next that do: they cannot bring two together that differ.
     """
-    group = _Group((), {})
-    for one in (first, *(other for other in others if other is not first)):
-        if not [*_conflicts(group, one)]:
-            told = {of: (value, one.member) for of, value in one.conditions.items() if value is not None}
-            group = _Group((*group.members, one.member), {**told, **group.known})
-    return group
+    members, known = [*first.members], _told(first)
+    for one in others:
+        if one is not first and not [*_conflicts(_Group(members, known), one.conditions)]:
+            members += one.members
+            known = {**_told(one), **known}
+    return _Group(members, known)
 
 
-def _conflicts(group: _Group, other: _Recorded) -> Iterator[tuple[str, str, str, Member]]:
+def _told(one: _Alike) -> dict[str, tuple[str, Member]]:
+    return {of: (value, one.members[0]) for of, value in one.conditions.items() if value is not None}
+
+
+def _conflicts(group: _Group, conditions: Mapping[str, str | None]) -> Iterator[tuple[str, str, str, Member]]:
     """Yield the subjects that are known to differ, with both values and who told the group's."""
-    for subject, value in other.conditions.items():
+    for subject, value in conditions.items():
         known = group.known.get(subject)
         if value is not None and known is not None and value != known[0]:
             yield subject, value, *known
