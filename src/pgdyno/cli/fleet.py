@@ -37,7 +37,7 @@ def command() -> None:
 @_scheduler_option
 @json_option
 def plan(file: Path, *, scheduler: str | None, is_json: bool) -> None:
-    """Show how many trials a fleet takes, how long, at what price, and which workers are missing.
+    """Show a fleet's trials, their time and price, and the workers that are missing.
 
     Nothing is started. With --scheduler, machines are named that have no worker there.
     """
@@ -104,7 +104,7 @@ def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) 
     file or the id of a stored one. Experiments on hardware that is alike count as one machine, unless the
     machines are named: NAME=FILE.
     """
-    from pgdyno.app.results.fleet_report import combine_experiments, write_fleet
+    from pgdyno.app.fleets.fleet_report import combine_experiments, write_fleet
     from pgdyno.model.document import to_document
     from pgdyno.report.plain.fleet_text import fleet_text
 

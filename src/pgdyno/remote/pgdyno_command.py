@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from pgdyno.model import numbers
-from pgdyno.model.errors import MeasurementError
+from pgdyno.model.errors import LockHeldError, MeasurementError
 
 _ENDING_S = 60.0  # arbitrary: after SIGTERM pgdyno stops servers and gives back what it changed
 _WORDS_CHARACTERS = 1000  # of what it says at its end
@@ -23,10 +23,12 @@ def allowed_cpus() -> frozenset[int]:
 
 
 def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[int]) -> str:
-    """Return what a command prints. It may use all CPUs; all threads of this process keep to ``worker_cpus``.
+    """Return the output of a command, which may use all CPUs.
 
-    The kernel ends it if the worker is killed.
-    Raises: MeasurementError with its last words if it fails, or takes longer than its limit.
+    All threads of this process keep to ``worker_cpus`` meanwhile. The kernel ends the command if this process
+    is killed.
+    Raises: MeasurementError with its last words if it fails, or takes longer than its limit; LockHeldError
+    if another pgdyno measures on this machine.
     """
     everywhere = allowed_cpus()
     for thread in Path("/proc/self/task").iterdir():
@@ -50,6 +52,8 @@ def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[
         ) from error
     finally:
         _end(process)
+    if process.returncode == LockHeldError.exit_code and f"({LockHeldError.code})" in said:
+        raise LockHeldError("another pgdyno measures on the trial's machine")
     if process.returncode != 0:
         raise MeasurementError(
             f"the trial ended with exit code {process.returncode}",

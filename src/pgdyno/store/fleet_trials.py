@@ -1,7 +1,7 @@
 """A fleet's trials on disk: one SQLite file in WAL mode, with the state of each trial and all that befell it.
 
 Every change of a trial is one transaction, flushed to the disk: what was leased, answered or lost is known
-after a crash of the controller or of its host. Beside a result stands what the fleet's report takes of it.
+after a crash of the controller or of its host. Results are findings: the experiments themselves are in the store of experiments.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.model.errors import StorageError
+from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder
-from pgdyno.model.fleets.fleet_trial import FleetTrial, TrialState
+from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
+from pgdyno.store.documents import problems
 
 _VERSION = 1
 _SCHEMA = f"""
@@ -27,7 +29,7 @@ CREATE TABLE IF NOT EXISTS trial (
     attempts INTEGER NOT NULL, experiment TEXT UNIQUE, reason TEXT, PRIMARY KEY (machine, number)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS result (
-    experiment TEXT PRIMARY KEY, blocks_sha256 TEXT NOT NULL UNIQUE, digest TEXT NOT NULL
+    experiment TEXT PRIMARY KEY, blocks_sha256 TEXT NOT NULL UNIQUE, finding TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS event (
     at TEXT NOT NULL, machine TEXT NOT NULL, number INTEGER NOT NULL, lease INTEGER NOT NULL,
@@ -35,6 +37,7 @@ CREATE TABLE IF NOT EXISTS event (
 );
 PRAGMA user_version = {_VERSION};
 """
+_FINDING = TypeAdapter(FleetFinding)
 _COMMAND = TypeAdapter(tuple[str, ...])
 _WAIT_S = 10.0  # for a reader; there is one writer
 _COLUMNS = "machine, number, state, lease, attempts, experiment, reason"
@@ -47,15 +50,6 @@ class FleetEvent:
     at: str
     what: str
     detail: str | None = None
-
-
-@dataclass(frozen=True)
-class TrialResult:
-    """A trial's result. ``blocks_sha256`` is of its figures; ``digest`` is what a fleet's report takes."""
-
-    experiment: str
-    blocks_sha256: str
-    digest: str
 
 
 class FleetStore:
@@ -104,7 +98,7 @@ class FleetStore:
             connection.executemany(
                 "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, 0, 0, NULL, NULL)",
                 (
-                    (machine.name, number, TrialState.WAITING)
+                    (machine.name, number, FleetTrialState.WAITING)
                     for machine in order.machines
                     for number in range(1, machine.trials + 1)
                 ),
@@ -116,16 +110,17 @@ class FleetStore:
         query = f"SELECT {_COLUMNS} FROM trial ORDER BY machine, number"  # noqa: S608 — ours
         return [_trial(row) for row in self._connection.execute(query)]
 
-    def write(self, trial: FleetTrial, event: FleetEvent, result: TrialResult | None = None) -> None:
-        """Write a trial's new state, what brought it there, and its result; all of it or nothing.
+    def write(self, trial: FleetTrial, event: FleetEvent, finding: FleetFinding | None = None) -> None:
+        """Write a trial's new state, the event behind it, and its result; all of it or nothing.
 
         Raises: StorageError if it cannot be written; a result can be that of one trial alone.
         """
         with self._transaction() as connection:
-            if result is not None:
+            if finding is not None:
+                document = _FINDING.dump_json(finding).decode()
                 connection.execute(
                     "INSERT INTO result VALUES (?, ?, ?)",
-                    (result.experiment, result.blocks_sha256, result.digest),
+                    (finding.experiment, finding.blocks_sha256, document),
                 )
             connection.execute(
                 "UPDATE trial SET state = ?, lease = ?, attempts = ?, experiment = ?, reason = ?"
@@ -135,21 +130,30 @@ class FleetStore:
             _add_event(connection, trial, event)
 
     def record(self, trial: FleetTrial, event: FleetEvent) -> None:
-        """Write what befell a trial and changed nothing."""
+        """Write an event that changed nothing."""
         with self._transaction() as connection:
             _add_event(connection, trial, event)
 
-    def digests(self) -> Iterator[tuple[str, str, str]]:
-        """Yield machine, experiment and digest of every trial that is done."""
-        yield from self._connection.execute(
-            "SELECT machine, experiment, digest FROM trial JOIN result USING (experiment)"
-            " ORDER BY machine, number"
-        )
+    def findings(self) -> Iterator[tuple[str, FleetFinding]]:
+        """Yield the machine and the finding of every trial that is done. Raises: StorageError."""
+        query = "SELECT machine, finding FROM trial JOIN result USING (experiment) ORDER BY machine, number"
+        for machine, document in self._connection.execute(query):
+            try:
+                yield machine, _FINDING.validate_json(document)
+            except ValidationError as error:
+                raise StorageError(
+                    f'a result in the fleet\'s store "{self.path}" cannot be read',
+                    detail=problems(error),
+                    hint="upgrade pgdyno if a newer one has stored it",
+                ) from error
 
-    def answered_with(self, result: TrialResult) -> FleetTrial | None:
+    def answered_with(self, finding: FleetFinding) -> FleetTrial | None:
         """Return the trial that has this result, by its id or its figures; None if there is none."""
-        query = f"SELECT {_COLUMNS} FROM trial JOIN result USING (experiment) WHERE experiment = ? OR blocks_sha256 = ?"  # noqa: S608, E501 — ours
-        row = self._connection.execute(query, (result.experiment, result.blocks_sha256)).fetchone()
+        query = (
+            f"SELECT {_COLUMNS} FROM trial JOIN result USING (experiment)"  # noqa: S608 — ours
+            " WHERE experiment = ? OR blocks_sha256 = ?"
+        )
+        row = self._connection.execute(query, (finding.experiment, finding.blocks_sha256)).fetchone()
         return None if row is None else _trial(row)
 
     def seconds(self) -> Iterator[tuple[str, float]]:
@@ -160,10 +164,9 @@ class FleetStore:
             " WHERE done.what = 'done' AND leased.what = 'leased'"
         )
 
-    def events(self, what: str) -> int:
-        """Return how often something befell a trial."""
-        query = "SELECT count(*) FROM event WHERE what = ?"
-        return int(self._connection.execute(query, (what,)).fetchone()[0])
+    def events(self) -> dict[str, int]:
+        """Return how often each thing befell a trial."""
+        return dict(self._connection.execute("SELECT what, count(*) FROM event GROUP BY what"))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -184,7 +187,7 @@ class FleetStore:
 
 def _trial(row: Sequence[Any]) -> FleetTrial:
     machine, number, state, *others = row
-    return FleetTrial(machine, number, TrialState(state), *others)
+    return FleetTrial(machine, number, FleetTrialState(state), *others)
 
 
 def _add_event(connection: sqlite3.Connection, trial: FleetTrial, event: FleetEvent) -> None:

@@ -19,9 +19,9 @@ def progress_of(order: FleetOrder, budget_s: float | None) -> FleetProgress:
     """
     path = fleet_path(order)
     if not path.is_file():
-        return fleet_progress(order, (), (), budget_s)
+        return fleet_progress(order, (), (), {}, budget_s)
     with closing(FleetStore(path)) as store:
-        return fleet_progress(order, store.trials(), store.seconds(), budget_s)
+        return fleet_progress(order, store.trials(), store.seconds(), store.events(), budget_s)
 
 
 def fleet_path(order: FleetOrder) -> Path:

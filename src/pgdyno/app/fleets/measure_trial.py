@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -16,25 +17,40 @@ from pgdyno.app.results.bundle import export_bundle
 from pgdyno.app.results.stored import load_stored
 from pgdyno.experiments.design.isolation import split_cpus
 from pgdyno.journal.ledger.lock import exclusive_lock
-from pgdyno.model.errors import MeasurementError
+from pgdyno.model.errors import LockHeldError, MeasurementError
 from pgdyno.model.fleets.fleet_order import TrialOrder
 from pgdyno.remote.pgdyno_command import allowed_cpus, run_pgdyno
 from pgdyno.store.files import write_whole
+
+_BUSY_S = 2.0  # arbitrary: between two looks at a machine on which another one measures
 
 
 def measure_trial(order: TrialOrder) -> bytes:
     """Return the bundle of a trial's experiment, without its raw series; make the trial if it was not yet.
 
-    Raises: MeasurementError if it fails; LockHeldError while an earlier worker still makes it; StorageError.
+    While another one measures on this machine, it waits: for a trial of a worker that was killed, say.
+    Raises: MeasurementError if it fails; LockHeldError if the machine was not free within the trial's limit;
+    StorageError.
     """
-    place = workspace().fleets()
-    with exclusive_lock(place / f"{order.key}.lock"):
-        note = place / f"{order.key}.experiment"
-        experiment = _noted(note)
-        if experiment is None:
-            experiment = _measured(order)
-            write_whole(note, f"{experiment}\n".encode())
-        return _bundle(experiment)
+    ends_s = time.monotonic() + order.limit_s
+    while True:
+        try:
+            with exclusive_lock(workspace().fleets() / "trial.lock"):
+                return _bundle(_made(order))
+        except LockHeldError:
+            if time.monotonic() >= ends_s:
+                raise
+            time.sleep(_BUSY_S)
+
+
+def _made(order: TrialOrder) -> str:
+    """Return a trial's experiment, which a note names if it was made before."""
+    note = workspace().fleets() / f"{order.key}.experiment"
+    experiment = _noted(note)
+    if experiment is None:
+        experiment = _measured(order)
+        write_whole(note, f"{experiment}\n".encode())
+    return experiment
 
 
 def _noted(note: Path) -> str | None:

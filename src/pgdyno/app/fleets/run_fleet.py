@@ -32,10 +32,11 @@ from pgdyno.experiments.fleets.trial_leases import (
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model import numbers
 from pgdyno.model.errors import LockHeldError, MeasurementError, as_pgdyno_error
+from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder, TrialOrder
-from pgdyno.model.fleets.fleet_trial import FleetTrial, TrialState
+from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.model.fleets.trial_workers import TrialWorkers
-from pgdyno.store.fleet_trials import FleetEvent, FleetStore, TrialResult
+from pgdyno.store.fleet_trials import FleetEvent, FleetStore
 
 _TURN_S = 1.0  # arbitrary: between two looks at the workers
 
@@ -57,17 +58,17 @@ class _Controller:
     _asked_s: float = -inf
 
     def go_on(self) -> None:
-        """Take back what an earlier controller had leased; what had failed is tried again."""
+        """Take back the leases of an earlier controller; trials that had failed are tried again."""
         now_s = self.clock()
         self._heard_s = {machine.name: now_s for machine in self.order.machines}
         for trial in [*self.trials.values()]:
-            if trial.state is TrialState.LEASED:
+            if trial.state is FleetTrialState.LEASED:
                 self._change(given_back(trial, trial.lease), "given back", "the controller was started again")
-            elif trial.state is TrialState.FAILED:
-                self._change(replace(trial, state=TrialState.WAITING, attempts=0), "again")
+            elif trial.state is FleetTrialState.FAILED:
+                self._change(replace(trial, state=FleetTrialState.WAITING, attempts=0), "again")
 
     def turn(self) -> bool:
-        """Do what there is to do now; False once there is nothing left, or nobody who does it."""
+        """Lease, hear and take, once; False when nothing is left to do, or nobody does it."""
         self._hear()
         heard = heard_lately(self._heard_s, self.clock())
         known = [*self.trials.values()]
@@ -76,7 +77,7 @@ class _Controller:
         for trial in due([*self.trials.values()], heard & self._beats.keys()):
             self._lease(trial)
         is_over = not self.pending and not any(
-            one.state is TrialState.WAITING and one.machine in heard for one in self.trials.values()
+            one.state is FleetTrialState.WAITING and one.machine in heard for one in self.trials.values()
         )
         if is_over:
             return False
@@ -123,17 +124,17 @@ class _Controller:
             if (back := given_back(now, mine.lease)) is not None:
                 self._change(back, "given back", "its worker's scheduler let go of it")
             return
-        if now.lease != mine.lease or now.state is not TrialState.LEASED:
+        if now.lease != mine.lease or now.state is not FleetTrialState.LEASED:
             self.store.record(mine, _event("dropped", "an answer to a lease that had ended"))
             return
         error = future.exception()
         if error is None:
             try:
-                result = take_answer(future.result(), self.store)
+                finding = take_answer(future.result(), self.store)
             except MeasurementError as wrong:
                 error = wrong
             else:
-                self._change(answered(now, mine.lease, result.experiment), "done", result=result)
+                self._change(answered(now, mine.lease, finding.experiment), "done", finding=finding)
                 return
         why = _words(error)
         self._change(failed(now, mine.lease, why), "failed", why)
@@ -143,11 +144,11 @@ class _Controller:
         trial: FleetTrial | None,
         what: str,
         detail: str | None = None,
-        result: TrialResult | None = None,
+        finding: FleetFinding | None = None,
     ) -> None:
         """Write a trial's new state, then go by it."""
         assert trial is not None  # noqa: S101 — callers have seen that the lease is the latest
-        self.store.write(trial, _event(what, detail), result)
+        self.store.write(trial, _event(what, detail), finding)
         self.trials[trial.place] = trial
 
 

@@ -9,24 +9,21 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from pydantic import TypeAdapter
-
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.results.bundle import verify_bundle
 from pgdyno.app.results.bundle_import import import_verified, verified_experiment
 from pgdyno.experiments.fleets.found import found_in
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError, StorageError
-from pgdyno.model.fleets.finding import Finding
+from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.store.bundle import Verification
-from pgdyno.store.fleet_trials import FleetStore, TrialResult
+from pgdyno.store.fleet_trials import FleetStore
 
 _MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
-FINDING = TypeAdapter(Finding)
 
 
-def take_answer(answer: object, store: FleetStore) -> TrialResult:
-    """Return a trial's result; its experiment is in the store of experiments then.
+def take_answer(answer: object, store: FleetStore) -> FleetFinding:
+    """Return an answer's finding; its experiment is in the store of experiments then.
 
     Raises: MeasurementError if it is no answer; StorageError if our own store cannot be written.
     """
@@ -43,20 +40,18 @@ def take_answer(answer: object, store: FleetStore) -> TrialResult:
         return _taken(path, store)
 
 
-def _taken(path: Path, store: FleetStore) -> TrialResult:
+def _taken(path: Path, store: FleetStore) -> FleetFinding:
     found, finding = _checked(path)
-    digest = FINDING.dump_json(finding).decode()
-    result = TrialResult(finding.experiment, finding.blocks_sha256, digest)
-    if (other := store.answered_with(result)) is not None:
+    if (other := store.answered_with(finding)) is not None:
         raise MeasurementError(
-            f'the worker answered with an experiment that is not new: "{result.experiment}"',
+            f'the worker answered with an experiment that is not new: "{finding.experiment}"',
             detail=f"{other} has been answered with the same one",
         )
     _store(path, found, finding.experiment)
-    return result
+    return finding
 
 
-def _checked(path: Path) -> tuple[Verification, Finding]:
+def _checked(path: Path) -> tuple[Verification, FleetFinding]:
     """Return a bundle's experiment. Raises: MeasurementError with all that is wrong with it."""
     try:
         found = verify_bundle(path)

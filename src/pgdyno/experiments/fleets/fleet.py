@@ -15,7 +15,7 @@ from pgdyno.experiments.fleets.shared_comparisons import (
 from pgdyno.experiments.verdicts.analysis import verdict_metrics
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
-from pgdyno.model.fleets.finding import Compared, Finding, FoundComparison
+from pgdyno.model.fleets.finding import Compared, FleetFinding, FoundComparison
 
 _SAME_EVERYWHERE = "measure the same on all machines: the same command with the same options"
 
@@ -75,7 +75,7 @@ def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparis
     return found, missing
 
 
-def _of(finding: Finding, compared: Compared) -> FoundComparison:
+def _of(finding: FleetFinding, compared: Compared) -> FoundComparison:
     return next(one for one in finding.comparisons if one.compared == compared)
 
 
@@ -88,7 +88,7 @@ def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
         yield f"{label}, {_in_words(comparisons)}: {reason}"
 
 
-def _require_results(source: str, finding: Finding) -> None:
+def _require_results(source: str, finding: FleetFinding) -> None:
     if finding.parts:
         raise UsageError(
             f"{source} is put together from several experiments, and has no rounds",

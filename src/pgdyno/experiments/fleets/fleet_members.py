@@ -16,19 +16,20 @@ from pgdyno.experiments.fleets.hardware import DISKS, IDENTITY, TOLD
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.fleet import FleetExperiment, FleetMachine
-from pgdyno.model.fleets.finding import Finding
+from pgdyno.model.fleets.finding import FleetFinding
 
 _ALIKE_MEMORY = 0.03  # arbitrary: kernels keep 1 to 2 % for themselves, modules differ by far more
+_NAMED = 5  # machines in a sentence
 _NAMES = "name all of them or none: NAME=FILE, for example db1=a.zip db2=b.zip"
 
 
 @dataclass(frozen=True)
 class Given:
-    """An experiment as it is given: a file or an id, the machine's name or None, and what it found."""
+    """An experiment as it is given: a file or an id, the machine's name or None, and its finding."""
 
     source: str
     name: str | None
-    finding: Finding
+    finding: FleetFinding
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Member:
 
     source: str
     machine: str
-    finding: Finding
+    finding: FleetFinding
 
     @property
     def label(self) -> str:
@@ -81,7 +82,7 @@ def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
 
 def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
     """Return in sentences the assumptions behind the number of machines."""
-    by_machine: dict[str, list[Finding]] = {}
+    by_machine: dict[str, list[FleetFinding]] = {}
     for one in members:
         by_machine.setdefault(one.machine, []).append(one.finding)
     if not is_named:
@@ -91,14 +92,27 @@ def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
             for name, ones in by_machine.items()
             if len(ones) > 1
         ]
-    names = [*by_machine]
-    alike = [
-        f"{other} and {name} have alike processors, caches and memory: they are two machines by their names"
-        for position, name in enumerate(names)
-        for other in names[:position]
-        if not _hardware_difference(by_machine[other][0], by_machine[name][0])
-    ]
-    return [*_exchanged(members), *alike]
+    return [*_exchanged(members), *_alike({name: ones[0] for name, ones in by_machine.items()})]
+
+
+def _alike(machines: Mapping[str, FleetFinding]) -> Iterator[str]:
+    """Yield the machines that are several by their names alone."""
+    groups: list[list[str]] = []
+    for name, finding in machines.items():
+        same = (one for one in groups if not _hardware_difference(machines[one[0]], finding))
+        if (group := next(same, None)) is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    for names in groups:
+        if len(names) > 1:
+            more = len(names) - _NAMED
+            listed = ", ".join(names[:_NAMED] if more > 0 else names[:-1])
+            count = "two" if len(names) == 2 else str(len(names))
+            yield (
+                f"{listed} and {f'{more} more' if more > 0 else names[-1]} have alike processors, caches and "
+                f"memory: they are {count} machines by their names"
+            )
 
 
 def _exchanged(members: Sequence[Member]) -> Iterator[str]:
@@ -129,7 +143,7 @@ def _by_name(given: Sequence[Given]) -> tuple[Member, ...]:
 
 
 def _by_hardware(given: Sequence[Given]) -> tuple[Member, ...]:
-    machines: list[list[Finding]] = []
+    machines: list[list[FleetFinding]] = []
     found = []
     for one in given:
         place = next(
@@ -153,12 +167,12 @@ def _letter(position: int) -> str:
     return ascii_uppercase[place] + (str(turn + 1) if turn else "")
 
 
-def _hardware_difference(a: Finding, b: Finding) -> list[str]:
+def _hardware_difference(a: FleetFinding, b: FleetFinding) -> list[str]:
     """Return which hardware is known to differ, apart from disks: data move from one to another."""
     return [*_differences(a, b, IDENTITY), *_memory_difference(a, b)]
 
 
-def _differences(a: Finding, b: Finding, subjects: Sequence[str]) -> list[str]:
+def _differences(a: FleetFinding, b: FleetFinding, subjects: Sequence[str]) -> list[str]:
     told = [(subject, a.facts.get(subject), b.facts.get(subject)) for subject in subjects]
     return [
         f"{subject}: {of_a} and {of_b}"
@@ -167,7 +181,7 @@ def _differences(a: Finding, b: Finding, subjects: Sequence[str]) -> list[str]:
     ]
 
 
-def _memory_difference(a: Finding, b: Finding) -> list[str]:
+def _memory_difference(a: FleetFinding, b: FleetFinding) -> list[str]:
     """Return both sizes, unless they are alike but for the kernels' own share, or one is unknown."""
     if a.memory_bytes is None or b.memory_bytes is None:
         return []
@@ -177,7 +191,7 @@ def _memory_difference(a: Finding, b: Finding) -> list[str]:
     return [f"memory: {numbers.size(sizes[0])} and {numbers.size(sizes[1])}"]
 
 
-def _facts(findings: Sequence[Finding]) -> Mapping[str, str]:
+def _facts(findings: Sequence[FleetFinding]) -> Mapping[str, str]:
     """Return the known facts; where a machine's experiments differ, all values."""
     facts = {}
     for subject in TOLD:

@@ -16,7 +16,7 @@ from pgdyno.experiments.verdicts.durability import withhold
 from pgdyno.model.document import to_document
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
-from pgdyno.model.fleets.finding import Compared, Finding, FoundComparison, FoundEffect, LogRatio
+from pgdyno.model.fleets.finding import Compared, FleetFinding, FoundComparison, FoundEffect, LogRatio
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.servers.secrets import REDACTED
 from pgdyno.model.variants.variant import Variant
@@ -26,12 +26,12 @@ _OWN_SERVER = "the experiment's own"
 _MAJOR = 10_000  # server_version_num counts minor versions below it
 
 
-def found_in(experiment: Experiment) -> Finding:
+def found_in(experiment: Experiment) -> FleetFinding:
     """Return an experiment's finding. One that compares nothing, or has no speed, has no comparisons."""
     memory = fact_at(experiment.host, "memory.total_bytes")
     told = {subject: tell(experiment) for subject, tell in TOLD.items()}
     design = experiment.design
-    return Finding(
+    return FleetFinding(
         experiment=experiment.id,
         created=experiment.created,
         question=experiment.question,

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
 from pgdyno.model.fleets.fleet_progress import FleetProgress, MachineProgress
-from pgdyno.model.fleets.fleet_trial import FleetTrial, TrialState
+from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 
 _HOUR_S = 3600.0
 
@@ -17,6 +17,7 @@ def fleet_progress(
     order: FleetOrder,
     trials: Sequence[FleetTrial],
     took_s: Iterable[tuple[str, float]],
+    events: Mapping[str, int],
     budget_s: float | None,
 ) -> FleetProgress:
     """Return how far a fleet is. ``took_s`` has machine and time of each trial that was made.
@@ -44,20 +45,22 @@ def fleet_progress(
         left_s=_longest([one.left_s for one in machines]),
         cost=sum(costs) if (costs := [one.cost for one in machines if one.cost is not None]) else None,
         is_measured=bool(everywhere),
+        lost=events.get("lost", 0),
+        dropped=events.get("dropped", 0),
     )
 
 
 def _machine(ordered: OrderedMachine, trials: Sequence[FleetTrial], trial_s: float | None) -> MachineProgress:
-    states: Mapping[TrialState, int] = Counter(one.state for one in trials)
+    states: Mapping[FleetTrialState, int] = Counter(one.state for one in trials)
     count = max(ordered.trials, len(trials))  # the order may ask for fewer than it did
     is_priced = trial_s is not None and ordered.price_per_hour is not None
-    left = count - states[TrialState.DONE] - states[TrialState.FAILED]
+    left = count - states[FleetTrialState.DONE] - states[FleetTrialState.FAILED]
     return MachineProgress(
         machine=ordered.name,
         trials=count,
-        done=states[TrialState.DONE],
-        measuring=states[TrialState.LEASED],
-        failed=states[TrialState.FAILED],
+        done=states[FleetTrialState.DONE],
+        measuring=states[FleetTrialState.LEASED],
+        failed=states[FleetTrialState.FAILED],
         trial_s=trial_s,
         left_s=0.0 if left == 0 else None if trial_s is None else left * trial_s,
         cost=count * (trial_s or 0.0) / _HOUR_S * (ordered.price_per_hour or 0.0) if is_priced else None,

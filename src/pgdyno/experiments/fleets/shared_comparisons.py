@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.experiments.fleets.fleet_members import Member
-from pgdyno.model.fleets.finding import Compared, Finding
+from pgdyno.model.fleets.finding import Compared, FleetFinding
 
 _UNSET, _NOT_GIVEN = "as it was", "not given"
 
@@ -47,7 +47,7 @@ def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...
     return tuple(_shared(compared, ones) for compared, ones in having.items() if len(ones) > 1)
 
 
-def comparisons_of(finding: Finding) -> tuple[Compared, ...]:
+def comparisons_of(finding: FleetFinding) -> tuple[Compared, ...]:
     """Return the comparisons that an experiment has verdicts on."""
     return tuple(one.compared for one in finding.comparisons)
 

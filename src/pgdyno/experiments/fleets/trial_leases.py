@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from pgdyno.model.fleets.fleet_trial import FleetTrial, TrialState
+from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 
 MOST_ATTEMPTS = 3
 """Arbitrary: what fails three times on one machine has a cause there."""
@@ -28,14 +28,14 @@ _REASON_CHARACTERS = 2000  # arbitrary: a worker says it
 
 def leased(trial: FleetTrial) -> FleetTrial:
     """Return a waiting trial with a lease of its own."""
-    return replace(trial, state=TrialState.LEASED, lease=trial.lease + 1)
+    return replace(trial, state=FleetTrialState.LEASED, lease=trial.lease + 1)
 
 
 def answered(trial: FleetTrial, lease: int, experiment: str) -> FleetTrial | None:
     """Return the trial with its result; None: the answer does not count."""
     if not _is_current(trial, lease):
         return None
-    return replace(trial, state=TrialState.DONE, experiment=experiment, reason=None)
+    return replace(trial, state=FleetTrialState.DONE, experiment=experiment, reason=None)
 
 
 def failed(trial: FleetTrial, lease: int, reason: str) -> FleetTrial | None:
@@ -43,13 +43,13 @@ def failed(trial: FleetTrial, lease: int, reason: str) -> FleetTrial | None:
     if not _is_current(trial, lease):
         return None
     attempts = trial.attempts + 1
-    state = TrialState.FAILED if attempts >= MOST_ATTEMPTS else TrialState.WAITING
+    state = FleetTrialState.FAILED if attempts >= MOST_ATTEMPTS else FleetTrialState.WAITING
     return replace(trial, state=state, attempts=attempts, reason=reason[:_REASON_CHARACTERS])
 
 
 def given_back(trial: FleetTrial, lease: int) -> FleetTrial | None:
     """Return the trial as one that waits; its attempt does not count as failed."""
-    return replace(trial, state=TrialState.WAITING) if _is_current(trial, lease) else None
+    return replace(trial, state=FleetTrialState.WAITING) if _is_current(trial, lease) else None
 
 
 def due(trials: Sequence[FleetTrial], heard: Collection[str]) -> Iterator[FleetTrial]:
@@ -57,8 +57,8 @@ def due(trials: Sequence[FleetTrial], heard: Collection[str]) -> Iterator[FleetT
 
     Those that failed least come first: one that always fails does not keep the others waiting.
     """
-    busy = {one.machine for one in trials if one.state is TrialState.LEASED}
-    waiting = (one for one in trials if one.state is TrialState.WAITING and one.machine in heard)
+    busy = {one.machine for one in trials if one.state is FleetTrialState.LEASED}
+    waiting = (one for one in trials if one.state is FleetTrialState.WAITING and one.machine in heard)
     for one in sorted(waiting, key=lambda one: (one.attempts, one.number)):
         if one.machine not in busy:
             busy.add(one.machine)
@@ -72,8 +72,8 @@ def heard_lately(heard_s: Mapping[str, float], now_s: float) -> frozenset[str]:
 
 def lost(trials: Sequence[FleetTrial], heard: Collection[str]) -> Iterator[FleetTrial]:
     """Yield the trials whose lease has ended because nothing is heard of their worker."""
-    return (one for one in trials if one.state is TrialState.LEASED and one.machine not in heard)
+    return (one for one in trials if one.state is FleetTrialState.LEASED and one.machine not in heard)
 
 
 def _is_current(trial: FleetTrial, lease: int) -> bool:
-    return trial.state is TrialState.LEASED and trial.lease == lease
+    return trial.state is FleetTrialState.LEASED and trial.lease == lease

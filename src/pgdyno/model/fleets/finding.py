@@ -53,7 +53,7 @@ class FoundComparison:
 
 
 @dataclass(frozen=True)
-class Finding:
+class FleetFinding:
     """An experiment as a fleet sees it.
 
     ``blocks_sha256`` is of its blocks: a copy under another id has the same. ``facts`` are those of its

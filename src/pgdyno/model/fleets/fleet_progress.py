@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MachineProgress:
-    """Counts are trials. ``trial_s`` is what one takes here, as far as it is known.
+    """Counts are trials. ``trial_s`` is the time of one here, as far as it is known.
 
     ``left_s`` and ``cost`` are of all that are not done, and of all; None: not known, or no price.
     ``reason`` is why its last attempt failed.
@@ -33,7 +33,8 @@ class MachineProgress:
 class FleetProgress:
     """A fleet. Its machines work beside each other: ``left_s`` is that of the last one to end.
 
-    ``is_measured``: times are those of trials that were made, else of the experiment's budget.
+    ``is_measured``: times are those of trials that were made, else of the experiment's budget. ``lost`` is
+    how often nothing was heard of a worker, ``dropped`` how many answers came after their lease.
     """
 
     name: str
@@ -42,6 +43,8 @@ class FleetProgress:
     left_s: float | None
     cost: float | None
     is_measured: bool
+    lost: int
+    dropped: int
 
     @property
     def trials(self) -> int:

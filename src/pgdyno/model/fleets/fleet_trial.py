@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class TrialState(StrEnum):
+class FleetTrialState(StrEnum):
     """A trial whose worker was lost, or whose attempt failed, waits again; at last it has failed."""
 
     WAITING = "waiting"
@@ -24,7 +24,7 @@ class FleetTrial:
 
     machine: str
     number: int  # on its machine, from 1
-    state: TrialState = TrialState.WAITING
+    state: FleetTrialState = FleetTrialState.WAITING
     lease: int = 0
     attempts: int = 0
     experiment: str | None = None

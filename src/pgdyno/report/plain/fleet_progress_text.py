@@ -40,6 +40,8 @@ def progress_notes(fleet: FleetProgress, without_worker: Collection[str]) -> Ite
         yield f"Times are those of {source}. Machines work beside each other."
     else:
         yield "How long a trial takes is not known before the first has ended: its command has no --budget."
+    if fleet.lost or fleet.dropped:
+        yield f"Leases whose worker was lost: {fleet.lost}; answers that came too late: {fleet.dropped}."
     for machine in without_worker:
         yield (
             f"{machine} has no worker. On it: "
