@@ -1,7 +1,8 @@
 """A fleet's trials on disk: one SQLite file in WAL mode, with the state of each trial and all that befell it.
 
 Every change of a trial is one transaction, flushed to the disk: what was leased, answered or lost is known
-after a crash of the controller or of its host. Results are findings: the experiments themselves are in the store of experiments.
+after a crash of the controller or of its host. Results are
+findings: the experiments themselves are in the store of experiments.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ class FleetStore:
         """
         with self._transaction() as connection:
             if finding is not None:
-                document = _FINDING.dump_json(finding).decode()
+                document = finding_text(finding)
                 connection.execute(
                     "INSERT INTO result VALUES (?, ?, ?)",
                     (finding.experiment, finding.blocks_sha256, document),
@@ -183,6 +184,16 @@ class FleetStore:
                 detail=str(error),
                 hint="mend it, and start pgdyno fleet run again: it goes on from what is stored",
             ) from error
+
+
+def finding_text(finding: FleetFinding) -> str:
+    """Return a finding as it is stored. Raises: StorageError where a figure is infinite or NaN."""
+    document = _FINDING.dump_json(finding).decode()
+    try:
+        _FINDING.validate_json(document)  # has null for such figures
+    except ValidationError as error:
+        raise StorageError("the finding cannot be stored", detail=problems(error)) from error
+    return document
 
 
 def _trial(row: Sequence[Any]) -> FleetTrial:

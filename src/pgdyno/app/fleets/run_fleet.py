@@ -38,8 +38,6 @@ from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.model.fleets.trial_workers import TrialWorkers
 from pgdyno.store.fleet_trials import FleetEvent, FleetStore
 
-_TURN_S = 1.0  # arbitrary: between two looks at the workers
-
 
 @dataclass
 class _Controller:
@@ -51,6 +49,7 @@ class _Controller:
     workers: TrialWorkers
     make: Callable[[TrialOrder], bytes]
     clock: Callable[[], float]
+    turn_s: float
     trials: dict[tuple[str, int], FleetTrial]
     pending: dict[Future[bytes], FleetTrial] = field(default_factory=dict)
     _beats: dict[str, float] = field(default_factory=dict)
@@ -82,11 +81,11 @@ class _Controller:
         if is_over:
             return False
         if self.pending:
-            done, _ = wait(self.pending, _TURN_S, FIRST_COMPLETED)
+            done, _ = wait(self.pending, self.turn_s, FIRST_COMPLETED)
             for future in done:
                 self._take(future, self.pending.pop(future))
         else:
-            time.sleep(_TURN_S)
+            time.sleep(self.turn_s)
         return True
 
     def forget(self) -> None:
@@ -96,7 +95,7 @@ class _Controller:
 
     def _hear(self) -> None:
         now_s = self.clock()
-        if now_s - self._asked_s < _TURN_S:
+        if now_s - self._asked_s < self.turn_s:
             return
         self._asked_s = now_s
         for machine, beat in self.workers.beats().items():
@@ -159,8 +158,9 @@ def run_fleet(
     *,
     make: Callable[[TrialOrder], bytes] = measure_trial,
     clock: Callable[[], float] = time.monotonic,
+    turn_s: float = 1.0,
 ) -> None:
-    """Have all trials made that are not done; ``look`` is called every second or so.
+    """Have all trials made that are not done; ``look`` is called every turn, a second or less.
 
     It ends when all are done or have failed, or no worker was heard of that could make the others.
     Raises: LockHeldError while another controller runs the fleet; StorageError; RemoteHostError.
@@ -168,7 +168,7 @@ def run_fleet(
     with _alone(order), closing(FleetStore(fleet_path(order))) as store:
         fleet_id = store.begin(order, f"{order.name}-{secrets.token_hex(4)}")
         trials = {one.place: one for one in store.trials()}
-        controller = _Controller(order, fleet_id, store, workers, make, clock, trials)
+        controller = _Controller(order, fleet_id, store, workers, make, clock, turn_s, trials)
         controller.go_on()
         try:
             while controller.turn():

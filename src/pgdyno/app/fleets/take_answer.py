@@ -17,7 +17,7 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError, StorageError
 from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.store.bundle import Verification
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleet_trials import FleetStore, finding_text
 
 _MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
 
@@ -56,6 +56,7 @@ def _checked(path: Path) -> tuple[Verification, FleetFinding]:
     try:
         found = verify_bundle(path)
         finding = found_in(verified_experiment(found))
+        finding_text(finding)
     except StorageError as error:
         raise MeasurementError(
             "the worker's answer is no sound bundle", detail=error.detail or error.message
