@@ -26,7 +26,7 @@ def refused(tmp_path: Path, text: str) -> str:
 def test_an_order_is_read_and_machines_go_before_the_file(tmp_path: Path) -> None:
     found = read(
         tmp_path,
-        'command = "pgdyno compare default \'big:work_mem=8MB\' --embedded"\n'
+        "command = \"pgdyno compare default 'big:work_mem=8MB' --embedded\"\n"
         'trials = 3\nlimit = "30m"\nprice_per_hour = 1.5\n'
         "[machines.db1]\n[machines.db2]\ntrials = 5\nprice_per_hour = 0\n",
     )
@@ -57,7 +57,7 @@ def test_all_mistakes_are_listed_at_once(tmp_path: Path) -> None:
         ('command = "compare a b"\n', 'key "machines" is missing'),
         ('command = "compare a b"\n[machines]\n', "dictionary should have at least 1 item"),
         ('command = "accelerate"\n[machines.a]\n', "not a command like pgdyno compare"),
-        ("command = \"compare 'a\"\n[machines.a]\n", '"command": no closing quotation, found'),
+        ('command = "compare \'a"\n[machines.a]\n', '"command": no closing quotation, found'),
         ("command = ", '"/fleet.toml" is not valid TOML'),
     ],
 )

@@ -66,7 +66,9 @@ def test_a_result_is_read_back_whole_with_its_machine_and_time(
 ) -> None:
     done(store, store.trials()[0], finding)
     assert [*store.findings()] == [("db1", finding)]
-    assert [(machine, pytest.approx(30.0, abs=0.01)) for machine in ("db1",)] == [*store.seconds()]
+    ((machine, seconds),) = store.seconds()
+    assert machine == "db1"
+    assert seconds == pytest.approx(30.0, abs=0.01)
     assert store.events() == {"leased": 1, "done": 1}
 
 
@@ -100,9 +102,7 @@ def test_a_store_that_is_taken_away_or_replaced_is_told(store: FleetStore, tmp_p
         store.write(leased(store.trials()[0]), FleetEvent(AT, "leased"))
     assert caught.value.message == f'could not write to the fleet\'s store "{path}"'
     assert "No such file or directory" in (caught.value.detail or "")
-    assert caught.value.hint == (
-        "mend it, and start pgdyno fleet run again: it goes on from what is stored"
-    )
+    assert caught.value.hint == ("mend it, and start pgdyno fleet run again: it goes on from what is stored")
     path.write_bytes(moved.read_bytes())
     with pytest.raises(StorageError) as caught:
         store.write(leased(store.trials()[0]), FleetEvent(AT, "leased"))

@@ -81,8 +81,8 @@ class _Controller:
         if is_over:
             return False
         if self.pending:
-            done, _ = wait(self.pending, self.turn_s, FIRST_COMPLETED)
-            for future in done:
+            wait(self.pending, self.turn_s, FIRST_COMPLETED)
+            for future in [one for one in self.pending if one.done()]:  # ``wait`` leaves out cancelled ones
                 self._take(future, self.pending.pop(future))
         else:
             time.sleep(self.turn_s)
@@ -110,9 +110,9 @@ class _Controller:
         self.pending[self.workers.submit(mine.machine, self.make, order)] = mine
 
     def _lose(self, trial: FleetTrial) -> None:
-        for future, mine in self.pending.items():
-            if mine.place == trial.place and mine.lease == trial.lease:
-                future.cancel()
+        for future, mine in [*self.pending.items()]:
+            if mine.place == trial.place and mine.lease == trial.lease and future.cancel():
+                del self.pending[future]
         why = f"nothing was heard of its worker for {numbers.duration(LEASE_S)}"
         self._change(failed(trial, trial.lease, why), "lost", why)
 
@@ -200,4 +200,4 @@ def _words(error: BaseException) -> str:
     if not isinstance(error, Exception):
         return type(error).__name__
     known = as_pgdyno_error(error)
-    return " ".join(": ".join(filter(None, (known.message, known.detail))).split())
+    return " ".join(": ".join(filter(None, (known.message, known.detail))).splitlines())

@@ -55,8 +55,7 @@ def test_trials_that_were_made_tell_the_time_of_the_others() -> None:
     assert [*progress_notes(found, ["db9"])] == [
         "Times are those of trials that were made. Machines work beside each other.",
         "Leases whose worker was lost: 2; answers that came too late: 1.",
-        "db9 has no worker. On it: "
-        "dask worker SCHEDULER --name db9 --nthreads 1 --resources measuring=1",
+        "db9 has no worker. On it: dask worker SCHEDULER --name db9 --nthreads 1 --resources measuring=1",
         "db2, last failure: no space",
     ]
 
