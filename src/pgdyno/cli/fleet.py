@@ -37,7 +37,7 @@ def command() -> None:
 @_scheduler_option
 @json_option
 def plan(file: Path, *, scheduler: str | None, is_json: bool) -> None:
-    """Show a fleet's trials, their time and price, and the workers that are missing.
+    """Show a fleet's trials, their time and price.
 
     Nothing is started. With --scheduler, machines are named that have no worker there.
     """
@@ -56,10 +56,10 @@ def plan(file: Path, *, scheduler: str | None, is_json: bool) -> None:
 @click.option("--here", metavar="MACHINE", help="Make the trials of this machine here, without workers.")
 @json_option
 def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -> None:
-    """Have all trials of a fleet made that are not done yet, and store their experiments here.
+    """Have a fleet's trials made by workers.
 
-    It can be stopped and started again at any time: it goes on. Exit code 1 if trials are left that failed,
-    or whose machine has no worker.
+    Their experiments are stored here. It can be stopped and started again: it goes on. Exit code 1 if trials
+    are left that failed, or whose machine has no worker.
     """
     from pgdyno.app.fleets.run_fleet import run_fleet
 
@@ -81,7 +81,7 @@ def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -
 @_file_argument
 @json_option
 def status(file: Path, *, is_json: bool) -> None:
-    """Show how far a fleet is, also while another pgdyno runs it."""
+    """Show how far a fleet is, also while it runs."""
     _show_state(*_order(file), (), is_json=is_json)
 
 

@@ -43,7 +43,7 @@ class DaskWorkers:
     def submit(self, machine: str, make: Callable[[TrialOrder], bytes], order: TrialOrder) -> Future[bytes]:
         """Have a machine's worker make a trial."""
         executor = self._client.get_executor(
-            pure=False, retries=0, workers=[self._names[machine]], resources={RESOURCE: 1}
+            pure=False, retries=0, workers=[self._names.get(machine, machine)], resources={RESOURCE: 1}
         )
         answer: Future[bytes] = executor.submit(make, order)
         return answer

@@ -74,6 +74,12 @@ class _FleetFile(_Strict):
 
 def read_fleet_file(path: Path) -> FleetOrder:
     """Return the order in a TOML file. Raises: FleetFileError listing everything that is wrong with it."""
+    if not MACHINE_NAME.fullmatch(path.stem):
+        raise FleetFileError(
+            f'"{path.name}" is no name for the file of a fleet',
+            detail='the fleet is called like it: by up to 40 letters, digits, ".", "_" and "-"',
+            hint="rename it, for example to fleet.toml",
+        )
     try:
         text = toml_text(path, _MOST_CHARACTERS, FleetFileError, _SEVERAL)
         parsed = _FleetFile.model_validate(tomllib.loads(text))

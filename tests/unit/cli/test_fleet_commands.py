@@ -102,4 +102,6 @@ def test_a_fleet_without_results_has_no_report(file: Path, capsys: pytest.Captur
     code, error = failure(capsys, "report", str(file))
     assert code == 2
     assert 'the fleet "three" has no results yet' in error
-    assert f"HINT:  pgdyno fleet run {file} makes its trials; pgdyno fleet status shows how far it is" in error
+    assert (
+        f"HINT:  pgdyno fleet run {file} makes its trials; pgdyno fleet status shows how far it is" in error
+    )

@@ -65,6 +65,14 @@ def test_a_file_that_orders_nothing_is_refused(tmp_path: Path, text: str, said: 
     assert said in refused(tmp_path, text).lower() or said in refused(tmp_path, text)
 
 
+@pytest.mark.parametrize("name", ["x" * 60 + ".toml", "-f.toml", "a b.toml", ".toml"])
+def test_a_file_whose_name_names_no_fleet_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FleetFileError) as caught:
+        read_fleet_file(tmp_path / name)
+    assert caught.value.message == f'"{name}" is no name for the file of a fleet'
+    assert caught.value.hint == "rename it, for example to fleet.toml"
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FleetFileError) as caught:
         read_fleet_file(tmp_path / "none.toml")

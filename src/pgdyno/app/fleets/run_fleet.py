@@ -53,6 +53,7 @@ class _Controller:
     trials: dict[tuple[str, int], FleetTrial]
     pending: dict[Future[bytes], FleetTrial] = field(default_factory=dict)
     _beats: dict[str, float] = field(default_factory=dict)
+    _there: frozenset[str] = frozenset()
     _heard_s: dict[str, float] = field(default_factory=dict)
     _asked_s: float = -inf
 
@@ -73,7 +74,7 @@ class _Controller:
         known = [*self.trials.values()]
         for trial in lost(known, heard):
             self._lose(trial)
-        for trial in due([*self.trials.values()], heard & self._beats.keys()):
+        for trial in due([*self.trials.values()], heard & self._there):
             self._lease(trial)
         is_over = not self.pending and not any(
             one.state is FleetTrialState.WAITING and one.machine in heard for one in self.trials.values()
@@ -98,7 +99,9 @@ class _Controller:
         if now_s - self._asked_s < self.turn_s:
             return
         self._asked_s = now_s
-        for machine, beat in self.workers.beats().items():
+        beats = self.workers.beats()
+        self._there = frozenset(beats)
+        for machine, beat in beats.items():
             if self._beats.get(machine) != beat:
                 self._beats[machine], self._heard_s[machine] = beat, now_s
 
