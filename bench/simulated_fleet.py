@@ -47,7 +47,7 @@ class _TimeIsUpError(Exception):
 
 
 def serve(machines: list[str], address: Queue[str]) -> None:
-    """Run a scheduler and a worker for each machine, until the process is ended."""
+    """Run a scheduler and a worker for each machine, until the process that wants them ends."""
 
     async def run() -> None:
         async with Scheduler(port=0, dashboard=False, host="127.0.0.1") as scheduler:
@@ -56,7 +56,9 @@ def serve(machines: list[str], address: Queue[str]) -> None:
             ]
             await asyncio.gather(*workers)
             address.put(scheduler.address)
-            await asyncio.Event().wait()
+            parent = multiprocessing.parent_process()
+            if parent is not None:
+                await asyncio.to_thread(parent.join)
 
     with dask.config.set(_QUIET):
         asyncio.run(run())

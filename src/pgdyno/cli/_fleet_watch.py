@@ -31,15 +31,18 @@ class FleetWatch:
         every_s = _TABLE_EVERY_S if isinstance(self._shown, LiveTable) else _LINE_EVERY_S
         if time.monotonic() - self._looked_s < every_s:
             return
+        from rich.console import Group
+
         from pgdyno.app.fleets.fleet_state import progress_of
-        from pgdyno.report.elements.terminal import plain_table
+        from pgdyno.report.elements.terminal import plain_table, plain_text
         from pgdyno.report.plain.fleet_progress_text import progress_line, progress_table
 
         found = progress_of(self._order, self._budget_s)
+        line = progress_line(found)
         self._looked_s = time.monotonic()
         if isinstance(self._shown, LiveTable):
-            self._shown.show(plain_table(progress_table(found)))
-        elif (line := progress_line(found)) != self._line:
+            self._shown.show(Group(plain_text(line), plain_table(progress_table(found))))
+        elif line != self._line:
             self._line = line
             self._shown.step(line)
 
