@@ -170,7 +170,8 @@ def run_fleet(
     """
     with _alone(order), closing(FleetStore(fleet_path(order))) as store:
         fleet_id = store.begin(order, f"{order.name}-{secrets.token_hex(4)}")
-        trials = {one.place: one for one in store.trials()}
+        asked = {machine.name for machine in order.machines}  # a machine may have left the order
+        trials = {one.place: one for one in store.trials() if one.machine in asked}
         controller = _Controller(order, fleet_id, store, workers, make, clock, turn_s, trials)
         controller.go_on()
         try:

@@ -143,6 +143,14 @@ def test_a_machine_without_a_worker_does_not_hold_up_the_end(answers: list[bytes
     assert (first.state, second.state, second.lease) == (DONE, FleetTrialState.WAITING, 0)
 
 
+def test_a_machine_that_left_the_order_gets_no_more_trials(answers: list[bytes]) -> None:
+    made(Scripted({"db1": [answers[0]]}), step_s=10.0)
+    workers = Scripted({"db1": [], "db2": [answers[1]]})
+    _, second = made(workers, replace(ORDER, machines=ORDER.machines[:1]))
+    assert not workers.orders
+    assert second.state is FleetTrialState.WAITING
+
+
 class _NeverCancelled(Future[bytes]):
     def cancel(self) -> bool:
         return False
