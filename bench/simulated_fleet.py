@@ -50,7 +50,7 @@ def serve(machines: list[str], address: Queue[str]) -> None:
     """Run a scheduler and a worker for each machine, until the process that wants them ends."""
 
     async def run() -> None:
-        async with Scheduler(port=0, dashboard=False, host="127.0.0.1") as scheduler:
+        async with Scheduler(port=0, dashboard_address="127.0.0.1:0", host="127.0.0.1") as scheduler:
             workers = [
                 Worker(scheduler.address, name=name, nthreads=1, resources={RESOURCE: 1}) for name in machines
             ]

@@ -19,7 +19,7 @@ def dask_cluster(names: Sequence[str]) -> Iterator[Any]:
     with distributed.SpecCluster(
         scheduler={
             "cls": distributed.Scheduler,
-            "options": {"dashboard": False, "dashboard_address": None, "host": "127.0.0.1"},
+            "options": {"dashboard": False, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"},
         },
         workers={name: {"cls": distributed.Nanny, "options": options} for name in names},
     ) as cluster:

@@ -8,8 +8,9 @@ everybody who reaches the scheduler can run programs on all workers, and here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from pgdyno.model.errors import RemoteHostError, UsageError
@@ -26,27 +27,59 @@ class DaskWorkers:
         """Use a client of ``distributed``."""
         self._client = client
         self._address = address
-        self._names: dict[str, Any] = {}  # Dask makes a number of a name of digits
+        self._addresses: dict[str, str] = {}
+        self._asked: dict[Future[bytes], tuple[Future[bytes], str]] = {}
 
     def beats(self) -> Mapping[str, float]:
-        """Return when the scheduler heard last of each worker. Raises: RemoteHostError if it is gone."""
+        """Return when the scheduler heard last of each worker. Raises: RemoteHostError if it is gone.
+
+        Trials fail here whose worker has ended: Dask binds a task to a worker's address, and would wait for
+        that one even if a worker of the same name is there again.
+        """
         if self._client.status != "running":
             raise RemoteHostError(
                 f"the Dask scheduler at {self._address} is gone",
                 hint="start it and its workers again, then pgdyno fleet run: it goes on",
             )
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        able = [one for one in workers if one["resources"].get(RESOURCE)]
-        self._names = {str(one["name"]): one["name"] for one in able}
-        return {str(one["name"]): one["last_seen"] for one in able}
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        able = {address: one for address, one in workers.items() if one["resources"].get(RESOURCE)}
+        self._addresses = {str(one["name"]): address for address, one in able.items()}
+        for answer, (task, address) in [*self._asked.items()]:
+            if not answer.done() and address not in able:
+                _settle(answer, RemoteHostError("the trial's worker has ended"))
+                task.cancel()
+            if answer.done():
+                del self._asked[answer]
+        return {str(one["name"]): one["last_seen"] for one in able.values()}
 
     def submit(self, machine: str, make: Callable[[TrialOrder], bytes], order: TrialOrder) -> Future[bytes]:
         """Have a machine's worker make a trial."""
+        address = self._addresses[machine]
         executor = self._client.get_executor(
-            pure=False, retries=0, workers=[self._names.get(machine, machine)], resources={RESOURCE: 1}
+            pure=False, retries=0, workers=[address], resources={RESOURCE: 1}
         )
-        answer: Future[bytes] = executor.submit(make, order)
+        task: Future[bytes] = executor.submit(make, order)
+        answer: Future[bytes] = Future()
+        self._asked[answer] = (task, address)
+        task.add_done_callback(partial(_pass_on, answer))
+        answer.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
         return answer
+
+
+def _pass_on(answer: Future[bytes], task: Future[bytes]) -> None:
+    """Give a task's outcome to whom waits for the answer; nobody may do so any more."""
+    if task.cancelled():
+        answer.cancel()
+    else:
+        _settle(answer, task.exception() or task.result())
+
+
+def _settle(answer: Future[bytes], outcome: bytes | BaseException) -> None:
+    with suppress(InvalidStateError):
+        if isinstance(outcome, BaseException):
+            answer.set_exception(outcome)
+        else:
+            answer.set_result(outcome)
 
 
 @contextmanager

@@ -107,6 +107,7 @@ def test_a_trial_whose_worker_is_killed_is_made_again_and_stored_once(made: Made
     assert [one.experiment for one in stored()] == ["on-1", "on-2"]
     first, second = attempts(made, "db2-1")
     assert first != second
+    assert (stored()[1].lease, stored()[1].attempts) == (2, 1)
     assert experiments() == ["on-1", "on-2"]
 
 
