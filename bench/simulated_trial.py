@@ -26,9 +26,9 @@ from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 
 RECORDED = Path(__file__).parents[1] / "docs/results/debug-io-direct.zip"
-FAILURES, LOST, LONG_LOST = 0.02, 0.01, 0.1  # shares: of attempts, of attempts, of lost workers
+FAILURES, LOST = 0.02, 0.01  # shares of attempts
 _MEAN, _BETWEEN, _NOISE = 0.05, 0.03, 0.01  # of log-ratios: of all machines, between them, of a block
-_GONE_S, _LONG_GONE_S = 0.5, 70.0  # a lease lasts a minute
+_GONE_S = 2.0
 
 
 def simulated_trial(order: TrialOrder) -> bytes:
@@ -36,8 +36,7 @@ def simulated_trial(order: TrialOrder) -> bytes:
     fate = random.random()  # noqa: S311 — not a secret; another one with every attempt
     if fate < LOST:
         worker = get_worker()
-        gone_s = _LONG_GONE_S if fate < LOST * LONG_LOST else _GONE_S
-        worker.loop.add_callback(_vanish, worker, gone_s)
+        worker.loop.add_callback(_vanish, worker)
         time.sleep(1.0)  # nobody is there to take the answer
     elif fate < LOST + FAILURES:
         raise MeasurementError("the trial ended with exit code 1", detail="simulated")
@@ -46,11 +45,11 @@ def simulated_trial(order: TrialOrder) -> bytes:
     )
 
 
-async def _vanish(worker: Worker, gone_s: float) -> None:
+async def _vanish(worker: Worker) -> None:
     """Take a worker away, and start another one of its name later."""
     scheduler, name, resources = worker.scheduler.address, worker.name, worker.state.total_resources
     await worker.close(executor_wait=False, reason="simulated")
-    await asyncio.sleep(gone_s)
+    await asyncio.sleep(_GONE_S)
     await Worker(scheduler, name=name, nthreads=1, resources=dict(resources))
 
 

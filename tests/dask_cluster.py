@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+_TRIALS = "pgdyno.app.fleets.measure_trial"  # loaded before the worker is there, not while it has a trial
 NO_DASK = "the package distributed is not installed"
 
 
@@ -15,7 +16,7 @@ NO_DASK = "the package distributed is not installed"
 def dask_cluster(names: Sequence[str]) -> Iterator[Any]:
     """Provide a cluster as the guide has it; a worker that ends is started again by its nanny."""
     distributed = pytest.importorskip("distributed", reason=NO_DASK)
-    options = {"nthreads": 1, "resources": {"measuring": 1}, "host": "127.0.0.1"}
+    options = {"nthreads": 1, "resources": {"measuring": 1}, "host": "127.0.0.1", "preload": [_TRIALS]}
     with distributed.SpecCluster(
         scheduler={
             "cls": distributed.Scheduler,

@@ -20,8 +20,9 @@ from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 MOST_ATTEMPTS = 3
 """Arbitrary: what fails three times on one machine has a cause there."""
 
-LEASE_S = 60.0
-"""Arbitrary: a worker gives a sign of life every second or so, and a network may be gone for a while."""
+LEASE_S = 180.0
+"""A worker gives a sign of life every second or so. Measured on a busy machine: none for 45 s, while
+it loads its modules. One whose end is known loses its lease at once."""
 
 _REASON_CHARACTERS = 2000  # arbitrary: a worker says it
 

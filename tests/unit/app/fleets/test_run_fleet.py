@@ -133,7 +133,7 @@ def test_a_worker_that_is_not_heard_of_loses_its_lease(answers: list[bytes]) -> 
     first, second = made(workers, step_s=10.0)
     assert first.state is DONE
     assert (second.state, second.attempts) == (FleetTrialState.WAITING, 1)
-    assert second.reason == "nothing was heard of its worker for 1\N{NO-BREAK SPACE}min"
+    assert second.reason == "nothing was heard of its worker for 3\N{NO-BREAK SPACE}min"
     assert workers.given["db2"][0].cancelled()
     assert happened()["lost"] == 1
 
@@ -167,7 +167,7 @@ def test_an_answer_to_a_lease_that_has_ended_is_dropped_and_recorded(
         beat = count()
 
         def beats(self) -> Mapping[str, float]:
-            if asked and not late.done() and next(self.beat) < 20:
+            if asked and not late.done() and next(self.beat) < 60:
                 return {}
             return {"db1": next(self.beat)}
 
