@@ -14,6 +14,7 @@ from typing import Any
 from tests.golden.synthetic import HOST, READ_ONLY, READ_WRITE, experiment
 
 from pgdyno.experiments.fleets.fleet_members import Given
+from pgdyno.experiments.fleets.found import found_in
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 
 ON_READ_ONLY = (1.19, 1.24, 1.16, 1.21, 1.18)
@@ -60,7 +61,7 @@ def with_processor(model: str) -> dict[str, Any]:
 def given(experiments: Sequence[Experiment], names: Sequence[str] | None = None) -> list[Given]:
     """Return experiments as a user gives them: as bundles, perhaps with machines' names."""
     return [
-        Given(f"{one.id}.zip", names[position] if names else None, one)
+        Given(f"{one.id}.zip", names[position] if names else None, found_in(one))
         for position, one in enumerate(experiments)
     ]
 

@@ -28,6 +28,7 @@ APP = (
     "acceleration",
     "tuning",
     "results",
+    "fleets",
 )
 """The rooms of app/: each imports those before it alone."""
 

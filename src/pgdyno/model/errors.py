@@ -7,7 +7,8 @@
     │   │   └── HugePagesError         PGD-104  the kernel has no room for so many, at this moment
     │   ├── ExperimentFileError        PGD-103
     │   ├── FormatError                PGD-105  a format has no way to write a name or value
-    │   └── HostsFileError             PGD-106  hosts.toml
+    │   ├── HostsFileError             PGD-106  hosts.toml
+    │   └── FleetFileError             PGD-107  fleet.toml
     ├── RefusedError                   PGD-200  exit 4   understood, and refused as unsafe
     │   ├── DurabilityError            PGD-201
     │   ├── MemoryProofError           PGD-202
@@ -104,6 +105,12 @@ class HostsFileError(UsageError):
     """A file with the hosts of a cell is not valid; all its errors are listed at once."""
 
     code = "PGD-106"
+
+
+class FleetFileError(UsageError):
+    """A file that orders a fleet is not valid; all its errors are listed at once."""
+
+    code = "PGD-107"
 
 
 class RefusedError(PgdynoError):

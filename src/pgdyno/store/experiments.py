@@ -195,9 +195,8 @@ class ExperimentStore:
 
     def require(self, experiment_id: str) -> None:
         """Raise StorageError if there is no experiment of this id."""
-        known = self.ids()
-        if experiment_id not in known:
-            newest = ", ".join(known[:5]) or "none"
+        if not self.has(experiment_id):
+            newest = ", ".join(self.ids()[:5]) or "none"
             raise StorageError(f'no experiment "{experiment_id}"', detail=f"the newest are: {newest}")
 
     def delete(self, experiment_id: str) -> None:
@@ -241,6 +240,11 @@ class ExperimentStore:
                 "DELETE FROM slice WHERE experiment = ? AND workload = ? AND round = ? AND block = ?",
                 [(experiment_id, p.workload, p.round, p.block) for p in places],
             )
+
+    def has(self, experiment_id: str) -> bool:
+        """Whether there is an experiment of this id."""
+        row = self._connection.execute("SELECT 1 FROM experiment WHERE id = ?", (experiment_id,)).fetchone()
+        return row is not None
 
     def ids(self) -> list[str]:
         """Return all experiments, the newest first."""

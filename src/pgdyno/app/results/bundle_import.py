@@ -31,10 +31,14 @@ def import_bundle(path: Path) -> Imported:
 
     Raises: StorageError if anything is wrong with the bundle, or another experiment has its id.
     """
-    found = verify_bundle(path)
+    return import_verified(path, verify_bundle(path))
+
+
+def import_verified(path: Path, found: Verification) -> Imported:
+    """Store the experiment of a bundle that was verified. Raises: as ``import_bundle``."""
     experiment = verified_experiment(found)
     with closing(open_store()) as store:
-        if experiment.id in store.ids():
+        if store.has(experiment.id):
             return _known(store, experiment)
         rows = read_bundle_slices(path, found, experiment)
         now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from pgdyno.experiments.fleets.fleet_effects import OwnVerdict, decided, fleet_comparison
 from pgdyno.experiments.fleets.fleet_members import Given, Member, identity_notes, machines_of, members_of
 from pgdyno.experiments.fleets.shared_comparisons import (
-    Compared,
     NotCombined,
     SharedComparison,
     comparisons_of,
     shared_comparisons,
 )
-from pgdyno.experiments.verdicts.analysis import judge, verdict_metrics
-from pgdyno.experiments.verdicts.durability import withhold
+from pgdyno.experiments.verdicts.analysis import verdict_metrics
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
-from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.fleets.finding import Compared, FleetFinding, FoundComparison
 
-_SIMULATED = "SIMULATED: "
 _SAME_EVERYWHERE = "measure the same on all machines: the same command with the same options"
 
 
@@ -31,7 +27,7 @@ def combine(given: Sequence[Given]) -> Fleet:
     comparison.
     """
     for one in given:
-        _require_results(one.source, one.experiment)
+        _require_results(one.source, one.finding)
     _require_several(given)
     members = members_of(given)
     shared = shared_comparisons(members)
@@ -46,7 +42,7 @@ def combine(given: Sequence[Given]) -> Fleet:
     return Fleet(
         machines=machines_of(members),
         comparisons=decided(comparisons),
-        margin=min(one.experiment.design.equivalence_margin for one in members),
+        margin=min(one.finding.equivalence_margin for one in members),
         warnings=(
             *(warning for one in members for warning in _warnings(one)),
             *_unknown(shared),
@@ -60,24 +56,27 @@ def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparis
     """Return every metric that at least two experiments have a verdict on, and which have none and why."""
     found: list[FleetComparison] = []
     missing: list[NotCombined] = []
-    known: dict[tuple[str, str], Mapping[tuple[str, str], Verdict]] = {}
     for one in shared:
-        workload = one.compared.workload
-        for member in one.members:
-            if (member.source, workload) not in known:
-                known[member.source, workload] = _own_verdicts(member.experiment, workload)
+        own = [(member, _of(member.finding, one.compared)) for member in one.members]
         for metric in verdict_metrics():
-            key = (one.compared.variant, metric.name)
-            verdicts = [(member, known[member.source, workload].get(key)) for member in one.members]
-            measured = [OwnVerdict(member, its) for member, its in verdicts if its and _is_usable(its)]
+            known = [(member, its.effects[metric.name]) for member, its in own if metric.name in its.effects]
+            measured = [
+                OwnVerdict(member, its.verdict, its.effect)
+                for member, its in known
+                if its.effect is not None and not its.verdict.is_withheld
+            ]
             missing += [
-                NotCombined(one.compared, member, f"{metric.title} {its.reason}")
-                for member, its in verdicts
-                if its and not _is_usable(its)
+                NotCombined(one.compared, member, f"{metric.title} {its.verdict.reason}")
+                for member, its in known
+                if its.effect is None or its.verdict.is_withheld
             ]
             if len(measured) > 1:
-                found.append(fleet_comparison(measured, metric))
+                found.append(fleet_comparison(measured, metric, own[0][1].operation))
     return found, missing
+
+
+def _of(finding: FleetFinding, compared: Compared) -> FoundComparison:
+    return next(one for one in finding.comparisons if one.compared == compared)
 
 
 def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
@@ -89,50 +88,35 @@ def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
         yield f"{label}, {_in_words(comparisons)}: {reason}"
 
 
-def _is_usable(verdict: Verdict) -> bool:
-    return verdict.interval is not None and not verdict.is_withheld
-
-
-def _own_verdicts(experiment: Experiment, workload: str) -> dict[tuple[str, str], Verdict]:
-    """Return the verdicts on a workload by variant and metric, each as if it were the only one."""
-    judged = judge(
-        experiment.blocks,
-        workloads=[workload],
-        variants=[one.name for one in experiment.variants],
-        baseline=experiment.baseline,
-        design=experiment.design,
-    )
-    return {(one.variant, one.metric): one for one in withhold(judged, experiment)}
-
-
-def _require_results(source: str, experiment: Experiment) -> None:
-    if experiment.parts:
+def _require_results(source: str, finding: FleetFinding) -> None:
+    if finding.parts:
         raise UsageError(
             f"{source} is put together from several experiments, and has no rounds",
-            hint=f"give one of them: {', '.join(part.experiment for part in experiment.parts)}",
+            hint=f"give one of them: {', '.join(finding.parts)}",
         )
-    if experiment.emulated_machine:
+    if finding.emulated_machine:
         raise UsageError(
             f"{source} ran emulated, so that its speed is that of no machine",
-            detail=f"its server was built for {experiment.emulated_machine}",
+            detail=f"its server was built for {finding.emulated_machine}",
             hint="leave it out",
         )
-    if not experiment.verdicts:
+    if not finding.comparisons:
         raise UsageError(
             f"{source} compares nothing: it has no verdict",
-            detail=f"{experiment.id}: {experiment.question}",
+            detail=f"{finding.experiment}: {finding.question}",
             hint="leave it out; comparisons are made by pgdyno compare, run and accelerate",
         )
 
 
 def _require_several(given: Sequence[Given]) -> None:
-    for position, one in enumerate(given):
-        for other in given[:position]:
-            a, b = other.experiment, one.experiment
-            if a.id == b.id or a.blocks == b.blocks:
+    first: dict[str, Given] = {}
+    for one in given:
+        for known in (one.finding.experiment, one.finding.blocks_sha256):
+            if (other := first.setdefault(known, one)) is not one:
                 raise UsageError(
                     f"{other.source} and {one.source} are the same experiment",
-                    detail=f"{a.id} and {b.id} have the same id or the same blocks",
+                    detail=f"{other.finding.experiment} and {one.finding.experiment} have the same id or the "
+                    "same blocks",
                     hint="give each experiment once",
                 )
     if len(given) < 2:
@@ -145,14 +129,14 @@ def _require_several(given: Sequence[Given]) -> None:
 
 def _what_each_has(members: Sequence[Member]) -> Iterator[str]:
     for one in members:
-        yield f"{one.label}: {_in_words(comparisons_of(one.experiment))}"
+        yield f"{one.label}: {_in_words(comparisons_of(one.finding))}"
 
 
 def _alone(members: Sequence[Member], shared: Sequence[SharedComparison]) -> Iterator[str]:
     """Yield the comparisons that only one experiment has."""
     common = {one.compared for one in shared}
     for one in members:
-        own = [compared for compared in comparisons_of(one.experiment) if compared not in common]
+        own = [compared for compared in comparisons_of(one.finding) if compared not in common]
         if own:
             yield f"only {one.label} has {_in_words(own)}"
 
@@ -169,12 +153,11 @@ def _in_words(comparisons: Sequence[Compared]) -> str:
 
 
 def _warnings(member: Member) -> Iterator[str]:
-    experiment = member.experiment
-    yield from (f"{member.label} is {note}" for note in experiment.notes if note.startswith(_SIMULATED))
-    for variant in experiment.variants:
-        if not variant.is_durable:
-            yield f"NOT DURABLE: {variant.name} on {member.label}: {', '.join(variant.unsafe_settings)}"
-    if not experiment.is_complete:
+    finding = member.finding
+    yield from (f"{member.label} is {note}" for note in finding.notes)
+    for variant, settings in finding.unsafe_settings.items():
+        yield f"NOT DURABLE: {variant} on {member.label}: {', '.join(settings)}"
+    if not finding.is_complete:
         yield f"{member.label} was interrupted: it did not run to its planned end"
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pgdyno.experiments.fleets.fleet_members import Member
-from pgdyno.experiments.verdicts.analysis import mean_effect
 from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.fleet import FleetComparison, MachineEffect, MachineSpread, Occasion
 from pgdyno.model.experiments.metric import Metric
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.model.fleets.finding import LogRatio
 from pgdyno.stats import wording
 from pgdyno.stats.decision import adjust, decide_mean
 from pgdyno.stats.fleet import (
@@ -40,19 +40,16 @@ _OPPOSITES = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """One experiment's verdict on a comparison, as if it were the only one; it has an interval."""
+    """One experiment's verdict on a comparison, as if it were the only one, and the effect behind it."""
 
     member: Member
     verdict: Verdict
-
-    @property
-    def effect(self) -> MeanEstimate:
-        """The mean log-ratio behind the verdict."""
-        of = self.verdict
-        return mean_effect(self.member.experiment, of.workload, of.metric, of.variant)
+    effect: LogRatio
 
 
-def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetComparison:
+def fleet_comparison(
+    measured: Sequence[OwnVerdict], metric: Metric, operation: str | None
+) -> FleetComparison:
     """Return a comparison on the machines of its experiments, its verdict not yet ``decided``."""
     by_machine: dict[str, list[OwnVerdict]] = {}
     for one in measured:
@@ -75,7 +72,7 @@ def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetCom
         else replace(_withheld(alone[0], wording.one_machine()), rounds=1),
         between=_between(effects, level) if effects.count > 1 else None,
         prediction=_prediction(effects, level) if effects.count > 1 else None,
-        operation=first.member.experiment.operation(first.verdict.workload),
+        operation=operation,
     )
 
 
@@ -86,22 +83,26 @@ def decided(comparisons: Sequence[FleetComparison]) -> tuple[FleetComparison, ..
     return tuple(replace(one, verdict=_decision(verdict, one.machines)) for one, verdict in pairs)
 
 
-def _effect(ones: Sequence[OwnVerdict]) -> MeanEstimate:
-    return ones[0].effect if len(ones) == 1 else repeated(EffectsApart.of([one.effect for one in ones]))
+def _effect(ones: Sequence[OwnVerdict]) -> LogRatio | MeanEstimate:
+    return ones[0].effect if len(ones) == 1 else _repeated(ones)
+
+
+def _repeated(ones: Sequence[OwnVerdict]) -> MeanEstimate:
+    return repeated(EffectsApart.of([one.effect for one in ones]))
 
 
 def _verdict(ones: Sequence[OwnVerdict], metric: Metric) -> Verdict:
     """Return the verdict on one machine, as if it were the only one."""
     if len(ones) == 1:
         return ones[0].verdict
-    verdict = _of_mean(_effect(ones), ones, metric)
-    is_fixed = all(one.member.experiment.design.stopping is Stopping.FIXED for one in ones)
+    verdict = _of_mean(_repeated(ones), ones, metric)
+    is_fixed = all(one.member.finding.stopping is Stopping.FIXED for one in ones)
     return verdict if is_fixed else _withheld(verdict, wording.stopped_by_looking())
 
 
 def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Metric) -> Verdict:
     verdict = measured[0].verdict
-    designs = [one.member.experiment.design for one in measured]
+    findings = [one.member.finding for one in measured]
     return decide_mean(
         estimated,
         workload=verdict.workload,
@@ -109,8 +110,8 @@ def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Me
         variant=verdict.variant,
         baseline=verdict.baseline,
         level=_level(measured),
-        equivalence_margin=min(design.equivalence_margin for design in designs),
-        power=designs[0].power,
+        equivalence_margin=min(one.equivalence_margin for one in findings),
+        power=findings[0].power,
         blocks=sum(one.verdict.blocks for one in measured),
         void_blocks=sum(one.verdict.void_blocks for one in measured),
     )
@@ -134,7 +135,7 @@ def _withheld(verdict: Verdict, reason: str) -> Verdict:
 
 
 def _level(measured: Sequence[OwnVerdict]) -> float:
-    return max(one.member.experiment.design.level for one in measured)
+    return max(one.member.finding.level for one in measured)
 
 
 def _between(effects: EffectsApart, level: float) -> MachineSpread:
@@ -153,7 +154,7 @@ def _prediction(effects: EffectsApart, level: float) -> Interval:
 def _occasions(ones: Sequence[OwnVerdict]) -> tuple[Occasion, ...]:
     """Return the effect in each of several experiments; nothing where there is one."""
     return tuple(
-        Occasion(one.member.experiment.id, one.member.experiment.created, one.verdict.interval)
+        Occasion(one.member.finding.experiment, one.member.finding.created, one.verdict.interval)
         for one in ones
         if len(ones) > 1 and one.verdict.interval is not None
     )

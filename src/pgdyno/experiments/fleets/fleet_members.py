@@ -12,35 +12,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from pgdyno.experiments.machines.machine_facts import MACHINE
-from pgdyno.experiments.machines.recorded_facts import Told, fact_at, of_host, of_server
+from pgdyno.experiments.fleets.hardware import DISKS, IDENTITY, TOLD
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet import FleetExperiment, FleetMachine
+from pgdyno.model.fleets.finding import FleetFinding
 
-_CHANGES_ON_A_MACHINE = ("SMT", "CPUs for the server", "NUMA nodes", "frequency")
-"""Facts that differ between two experiments on one machine: it was set up otherwise, or read otherwise."""
-
-_HARDWARE = {subject: tell for subject, tell in MACHINE if subject not in _CHANGES_ON_A_MACHINE}
-_MAY_BE_EXCHANGED = ("memory", "disks")  # one name for both is believed, with a warning
-_IDENTITY = {subject: tell for subject, tell in _HARDWARE.items() if subject not in _MAY_BE_EXCHANGED}
 _ALIKE_MEMORY = 0.03  # arbitrary: kernels keep 1 to 2 % for themselves, modules differ by far more
-_TOLD = {
-    **_HARDWARE,
-    "kernel": of_host("kernel.release"),
-    "PostgreSQL": of_server("version"),
-}
+_NAMED = 5  # machines in a sentence
 _NAMES = "name all of them or none: NAME=FILE, for example db1=a.zip db2=b.zip"
 
 
 @dataclass(frozen=True)
 class Given:
-    """An experiment as the user gave it: a file or an id, and the machine's name or None."""
+    """An experiment as it is given: a file or an id, the machine's name or None, and its finding."""
 
     source: str
     name: str | None
-    experiment: Experiment
+    finding: FleetFinding
 
 
 @dataclass(frozen=True)
@@ -49,7 +38,7 @@ class Member:
 
     source: str
     machine: str
-    experiment: Experiment
+    finding: FleetFinding
 
     @property
     def label(self) -> str:
@@ -81,11 +70,9 @@ def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
     return tuple(
         FleetMachine(
             name,
-            _facts([one.experiment for one in ones]),
+            _facts([one.finding for one in ones]),
             tuple(
-                FleetExperiment(
-                    one.source, one.experiment.id, one.experiment.created, one.experiment.question
-                )
+                FleetExperiment(one.source, one.finding.experiment, one.finding.created, one.finding.question)
                 for one in ones
             ),
         )
@@ -95,9 +82,9 @@ def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
 
 def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
     """Return in sentences the assumptions behind the number of machines."""
-    by_machine: dict[str, list[Experiment]] = {}
+    by_machine: dict[str, list[FleetFinding]] = {}
     for one in members:
-        by_machine.setdefault(one.machine, []).append(one.experiment)
+        by_machine.setdefault(one.machine, []).append(one.finding)
     if not is_named:
         return [
             f"{name}: {len(ones)} experiments on alike processors, caches and memory count as one machine; "
@@ -105,14 +92,27 @@ def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
             for name, ones in by_machine.items()
             if len(ones) > 1
         ]
-    names = [*by_machine]
-    alike = [
-        f"{other} and {name} have alike processors, caches and memory: they are two machines by their names"
-        for position, name in enumerate(names)
-        for other in names[:position]
-        if not _hardware_difference(by_machine[other][0], by_machine[name][0])
-    ]
-    return [*_exchanged(members), *alike]
+    return [*_exchanged(members), *_alike({name: ones[0] for name, ones in by_machine.items()})]
+
+
+def _alike(machines: Mapping[str, FleetFinding]) -> Iterator[str]:
+    """Yield the machines that are several by their names alone."""
+    groups: list[list[str]] = []
+    for name, finding in machines.items():
+        same = (one for one in groups if not _hardware_difference(machines[one[0]], finding))
+        if (group := next(same, None)) is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    for names in groups:
+        if len(names) > 1:
+            more = len(names) - _NAMED
+            listed = ", ".join(names[:_NAMED] if more > 0 else names[:-1])
+            count = "two" if len(names) == 2 else str(len(names))
+            yield (
+                f"{listed} and {f'{more} more' if more > 0 else names[-1]} have alike processors, caches and "
+                f"memory: they are {count} machines by their names"
+            )
 
 
 def _exchanged(members: Sequence[Member]) -> Iterator[str]:
@@ -120,8 +120,8 @@ def _exchanged(members: Sequence[Member]) -> Iterator[str]:
     first: dict[str, Member] = {}
     for one in members:
         other = first.setdefault(one.machine, one)
-        a, b = other.experiment, one.experiment
-        found = [*_memory_difference(a, b), *_differences(a, b, {"disks": _HARDWARE["disks"]})]
+        a, b = other.finding, one.finding
+        found = [*_memory_difference(a, b), *_differences(a, b, [DISKS])]
         if found:
             yield (
                 f"{other.source} and {one.source} are of one machine by its name, {one.machine}, "
@@ -133,31 +133,31 @@ def _by_name(given: Sequence[Given]) -> tuple[Member, ...]:
     first: dict[str, Given] = {}
     for one in given:
         other = first.setdefault(str(one.name), one)
-        if different := _differences(other.experiment, one.experiment, _IDENTITY):
+        if different := _differences(other.finding, one.finding, IDENTITY):
             raise UsageError(
                 f'{other.source} and {one.source} are both of "{one.name}", and not of one machine',
                 detail="; ".join(different),
                 hint="give each machine a name of its own",
             )
-    return tuple(Member(one.source, str(one.name), one.experiment) for one in given)
+    return tuple(Member(one.source, str(one.name), one.finding) for one in given)
 
 
 def _by_hardware(given: Sequence[Given]) -> tuple[Member, ...]:
-    machines: list[list[Experiment]] = []
+    machines: list[list[FleetFinding]] = []
     found = []
     for one in given:
         place = next(
             (
                 position
                 for position, others in enumerate(machines)
-                if not any(_hardware_difference(other, one.experiment) for other in others)
+                if not any(_hardware_difference(other, one.finding) for other in others)
             ),
             len(machines),
         )
         if place == len(machines):
             machines.append([])
-        machines[place].append(one.experiment)
-        found.append(Member(one.source, _letter(place), one.experiment))
+        machines[place].append(one.finding)
+        found.append(Member(one.source, _letter(place), one.finding))
     return tuple(found)
 
 
@@ -167,13 +167,13 @@ def _letter(position: int) -> str:
     return ascii_uppercase[place] + (str(turn + 1) if turn else "")
 
 
-def _hardware_difference(a: Experiment, b: Experiment) -> list[str]:
+def _hardware_difference(a: FleetFinding, b: FleetFinding) -> list[str]:
     """Return which hardware is known to differ, apart from disks: data move from one to another."""
-    return [*_differences(a, b, _IDENTITY), *_memory_difference(a, b)]
+    return [*_differences(a, b, IDENTITY), *_memory_difference(a, b)]
 
 
-def _differences(a: Experiment, b: Experiment, subjects: Mapping[str, Told]) -> list[str]:
-    told = [(subject, tell(a), tell(b)) for subject, tell in subjects.items()]
+def _differences(a: FleetFinding, b: FleetFinding, subjects: Sequence[str]) -> list[str]:
+    told = [(subject, a.facts.get(subject), b.facts.get(subject)) for subject in subjects]
     return [
         f"{subject}: {of_a} and {of_b}"
         for subject, of_a, of_b in told
@@ -181,21 +181,21 @@ def _differences(a: Experiment, b: Experiment, subjects: Mapping[str, Told]) -> 
     ]
 
 
-def _memory_difference(a: Experiment, b: Experiment) -> list[str]:
+def _memory_difference(a: FleetFinding, b: FleetFinding) -> list[str]:
     """Return both sizes, unless they are alike but for the kernels' own share, or one is unknown."""
-    sizes = [fact_at(one.host, "memory.total_bytes") for one in (a, b)]
-    if not all(isinstance(one, int) for one in sizes):
+    if a.memory_bytes is None or b.memory_bytes is None:
         return []
+    sizes = (a.memory_bytes, b.memory_bytes)
     if max(sizes) - min(sizes) <= _ALIKE_MEMORY * max(sizes):
         return []
     return [f"memory: {numbers.size(sizes[0])} and {numbers.size(sizes[1])}"]
 
 
-def _facts(experiments: Sequence[Experiment]) -> Mapping[str, str]:
+def _facts(findings: Sequence[FleetFinding]) -> Mapping[str, str]:
     """Return the known facts; where a machine's experiments differ, all values."""
     facts = {}
-    for subject, tell in _TOLD.items():
-        values = dict.fromkeys(value for one in experiments if (value := tell(one)) is not None)
+    for subject in TOLD:
+        values = dict.fromkeys(one.facts[subject] for one in findings if subject in one.facts)
         if values:
             facts[subject] = " / ".join(values)
     return facts

@@ -11,29 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.experiments.fleets.fleet_members import Member
-from pgdyno.experiments.machines.recorded_facts import fact_at
-from pgdyno.experiments.machines.same_experiment import work_of
-from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.hosts.kernel_file import display_name
-from pgdyno.model.servers.secrets import REDACTED
-from pgdyno.model.variants.variant import Variant
+from pgdyno.model.fleets.finding import Compared, FleetFinding
 
 _UNSET, _NOT_GIVEN = "as it was", "not given"
-_OWN_SERVER = "the experiment's own"
-_MAJOR = 10_000  # server_version_num counts minor versions below it
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A comparison by its names."""
-
-    workload: str
-    baseline: str
-    variant: str
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        return f"{self.variant} against {self.baseline} on {self.workload}"
 
 
 @dataclass(frozen=True)
@@ -62,28 +42,28 @@ def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...
     """Return every comparison of at least two experiments, in the order of the first that has it."""
     having: dict[Compared, list[Member]] = {}
     for member in members:
-        for compared in comparisons_of(member.experiment):
+        for compared in comparisons_of(member.finding):
             having.setdefault(compared, []).append(member)
     return tuple(_shared(compared, ones) for compared, ones in having.items() if len(ones) > 1)
 
 
-def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
+def comparisons_of(finding: FleetFinding) -> tuple[Compared, ...]:
     """Return the comparisons that an experiment has verdicts on."""
-    found = (Compared(one.workload, one.baseline, one.variant) for one in experiment.verdicts)
-    return tuple(dict.fromkeys(found))
+    return tuple(one.compared for one in finding.comparisons)
 
 
 def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
     """Keep the most machines, then the most experiments, of which no two are known to differ."""
     recorded = _recorded(compared, members)
-    by_unknown = sorted(recorded, key=lambda one: [*one.conditions.values()].count(None))
-    groups = [_agreeing(one, by_unknown) for one in by_unknown]
+    alike = _alike(sorted(recorded, key=lambda one: [*one.conditions.values()].count(None)))
+    groups = [_agreeing(one, alike) for one in alike]
     chosen = max(groups, key=lambda one: (len({of.machine for of in one.members}), len(one.members)))
-    kept = [one for one in recorded if one.member in chosen.members]
+    sources = {one.source for one in chosen.members}
+    kept = [one for one in recorded if one.member.source in sources]
     left_out = [
-        NotCombined(compared, one.member, _in_words([*_conflicts(chosen, one)]))
+        NotCombined(compared, one.member, _in_words([*_conflicts(chosen, one.conditions)]))
         for one in recorded
-        if one.member not in chosen.members
+        if one.member.source not in sources
     ]
     unknown = dict.fromkeys(
         subject for one in kept for subject, value in one.conditions.items() if value is None
@@ -100,6 +80,14 @@ class _Recorded:
 
 
 @dataclass(frozen=True)
+class _Alike:
+    """Experiments with the same conditions: fleets have thousands of them, and few kinds."""
+
+    members: Sequence[Member]
+    conditions: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
 class _Group:
     """Experiments that agree in pairs; ``known`` has each subject's value, and the member that told it."""
 
@@ -109,7 +97,12 @@ class _Group:
 
 def _recorded(compared: Compared, members: Sequence[Member]) -> list[_Recorded]:
     """Return all with the same subjects; one that an experiment does not mention was left as it was."""
-    found = [(one, _conditions(compared, one.experiment)) for one in members]
+    found = [
+        (one, its.conditions)
+        for one in members
+        for its in one.finding.comparisons
+        if its.compared == compared
+    ]
     subjects = dict.fromkeys(subject for _, its in found for subject in its)
     return [_Recorded(one, {of: its.get(of, _unmentioned(of)) for of in subjects}) for one, its in found]
 
@@ -118,22 +111,33 @@ def _unmentioned(subject: str) -> str:
     return _NOT_GIVEN if subject.startswith("--") else _UNSET
 
 
-def _agreeing(first: _Recorded, others: Sequence[_Recorded]) -> _Group:
-    """Return one and those that agree with all taken before them.
+def _alike(recorded: Sequence[_Recorded]) -> list[_Alike]:
+    found: dict[tuple[str | None, ...], list[_Recorded]] = {}
+    for one in recorded:  # all have the same subjects in the same order
+        found.setdefault(tuple(one.conditions.values()), []).append(one)
+    return [_Alike([one.member for one in ones], ones[0].conditions) for ones in found.values()]
 
-    What the first does not know is known from the next that does: it cannot bring two together that differ.
+
+def _agreeing(first: _Alike, others: Sequence[_Alike]) -> _Group:
+    """Return those that agree with the first and with all taken before them.
+
+    What the first do not know is known from the next that do: they cannot bring two together that differ.
     """
-    group = _Group((), {})
-    for one in (first, *(other for other in others if other is not first)):
-        if not [*_conflicts(group, one)]:
-            told = {of: (value, one.member) for of, value in one.conditions.items() if value is not None}
-            group = _Group((*group.members, one.member), {**told, **group.known})
-    return group
+    members, known = [*first.members], _told(first)
+    for one in others:
+        if one is not first and not [*_conflicts(_Group(members, known), one.conditions)]:
+            members += one.members
+            known = {**_told(one), **known}
+    return _Group(members, known)
 
 
-def _conflicts(group: _Group, other: _Recorded) -> Iterator[tuple[str, str, str, Member]]:
+def _told(one: _Alike) -> dict[str, tuple[str, Member]]:
+    return {of: (value, one.members[0]) for of, value in one.conditions.items() if value is not None}
+
+
+def _conflicts(group: _Group, conditions: Mapping[str, str | None]) -> Iterator[tuple[str, str, str, Member]]:
     """Yield the subjects that are known to differ, with both values and who told the group's."""
-    for subject, value in other.conditions.items():
+    for subject, value in conditions.items():
         known = group.known.get(subject)
         if value is not None and known is not None and value != known[0]:
             yield subject, value, *known
@@ -144,26 +148,3 @@ def _in_words(conflicts: Sequence[tuple[str, str, str, Member]]) -> str:
     more = len(conflicts) - 1
     others = "" if not more else f", and {more} more {'difference' if more == 1 else 'differences'}"
     return f"{subject} is {its}, {known} on {told_by.label}{others}"
-
-
-def _conditions(compared: Compared, experiment: Experiment) -> dict[str, str | None]:
-    """Return all that defines a comparison, by subject; None: not recorded."""
-    number = fact_at(experiment.server, "version_num")
-    variants = {one.name: one for one in experiment.variants}
-    return {
-        **work_of(compared.workload, experiment),
-        "way of measuring": experiment.design.kind,
-        "phase": experiment.design.phase,
-        "PostgreSQL's major version": str(number // _MAJOR) if isinstance(number, int) else None,
-        **_of_variant(variants[compared.baseline]),
-        **_of_variant(variants[compared.variant]),
-    }
-
-
-def _of_variant(variant: Variant) -> dict[str, str | None]:
-    """Return its settings; of another server than the experiment's own only the name is recorded."""
-    settings = {
-        f"{display_name(name)} of {variant.name}": None if value == REDACTED else value
-        for name, value in variant.settings.items()
-    }
-    return {f"server of {variant.name}": None if variant.server else _OWN_SERVER, **settings}

@@ -26,6 +26,7 @@ TWO_MACHINES = (
 )
 ALL, NEXT = "all machines", "the next machine"
 _UNKNOWN = "unknown"
+_MOST_LISTED = 10  # arbitrary: of a machine's experiments, beside its mean
 _ALWAYS_SHOWN = ("processor", "CPUs", "memory", "kernel", "PostgreSQL")
 _ANSWERS = {
     Decision.BETTER: "better",
@@ -115,10 +116,11 @@ def title(one: FleetComparison) -> str:
 
 
 def forest_rows(one: FleetComparison) -> Iterator[FleetRow]:
-    """Yield every machine, each of its experiments if there are several, all machines, and the next one."""
+    """Yield every machine, each of its experiments if they are some, all machines, and the next one."""
     for machine in one.machines:
         yield _row(machine.machine, machine.verdict)
-        yield from (_part(occasion.created, occasion.interval) for occasion in machine.occasions)
+        if len(machine.occasions) <= _MOST_LISTED:
+            yield from (_part(occasion.created, occasion.interval) for occasion in machine.occasions)
     if one.prediction is not None:
         yield _row(ALL, one.verdict)
         yield FleetRow(NEXT, "", one.prediction)
@@ -206,6 +208,10 @@ def machine_lines(machines: Sequence[FleetMachine]) -> Iterator[str]:
     for one in machines:
         facts = [f"{subject} {one.facts.get(subject, _UNKNOWN)}" for subject in subjects]
         yield f"{one.name:<{width}}  {'; '.join(facts).removeprefix('processor ')}"
+        if len(one.experiments) > _MOST_LISTED:
+            first, last = (_minute(end(of.created for of in one.experiments)) for end in (min, max))
+            yield f"{'':<{width}}    {len(one.experiments)} experiments, {first} … {last}"
+            continue
         for of in one.experiments:
             shown = of.source if of.source == of.experiment else f"{of.source}: {of.experiment}"
             yield f"{'':<{width}}    {shown}, {_minute(of.created)}"

@@ -73,6 +73,10 @@ class Workspace:
         """Return the place of the store and the raw series of experiments."""
         return self._directory("experiments", mode=0o700)
 
+    def fleets(self) -> Path:
+        """Return the place of fleets' trials, and of the notes on those that were made here."""
+        return self._directory("fleets", mode=0o700)
+
     def databases(self) -> Path:
         """Return the place of the records of databases that were made on other people's servers."""
         return self._directory("databases", mode=0o700)

@@ -15,7 +15,8 @@ from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment, P
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.text.fleet_words import remarks
+from pgdyno.report.plain.fleet_text import fleet_text
+from pgdyno.report.text.fleet_words import forest_rows, remarks
 
 TPS = "throughput_tps"
 
@@ -290,4 +291,31 @@ def test_what_is_counted_has_to_be_the_same() -> None:
     assert why == (
         "B (on-2.zip), plan against default on sysbench-read-write: what is counted is rows, transactions "
         "on A (on-1.zip)"
+    )
+
+
+def test_many_experiments_of_a_machine_are_counted_rather_than_listed() -> None:
+    first = on_machine(1, 1.19, 1.0)
+    again = [
+        on_machine(
+            100 + n, 1.19, 1.0, id=f"again-{n:02d}", host=first.host, created=f"2026-11-22T{n:02d}:00:00Z"
+        )
+        for n in range(12)
+    ]
+    found = combine(given([*fleet(2), *again]))
+    assert len(comparison(found).machines[0].occasions) > 10  # one may be withheld by its noise
+    text = fleet_text(found)
+    assert "     13 experiments, 2026-11-21 09:30 … 2026-11-22 11:00\n" in text
+    assert "again-03" not in text
+    assert [row.label for row in forest_rows(comparison(found))][:2] == ["A", "B"]
+
+
+def test_machines_of_one_type_are_told_in_one_sentence() -> None:
+    first = on_machine(1, 1.19, 1.0)
+    alike = [first, *(on_machine(100 + n, 1.19, 1.0, id=str(n), host=first.host) for n in range(6))]
+    warnings = combine(given(alike, [f"m{n}" for n in range(7)])).warnings
+    (note,) = warnings
+    assert note == (
+        "m0, m1, m2, m3, m4 and 2 more have alike processors, caches and memory: they are 7 machines by "
+        "their names"
     )

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
+from pgdyno.app.fleets.fleet_state import fleet_path
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.results.given_experiment import given_experiment
 from pgdyno.app.results.report import file_name
 from pgdyno.experiments.fleets.fleet import combine
 from pgdyno.experiments.fleets.fleet_members import Given
+from pgdyno.experiments.fleets.found import found_in
+from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.fleet import Fleet
 from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.store.files import write_whole
+from pgdyno.store.fleet_file import read_fleet_file
+from pgdyno.store.fleet_trials import FleetStore
 
+_FLEET = ".toml"
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.+)")
 
 
 def combine_experiments(references: Sequence[str]) -> Fleet:
     """Return a fleet; each reference is a bundle's file or a stored id, or NAME= and one of them.
 
+    Or the only one is the file of a fleet that was run: FLEET.toml.
     Raises: UsageError if they cannot be combined; StorageError for a bundle with which anything is wrong, and
     for an unknown id.
     """
+    if [Path(one).suffix for one in references] == [_FLEET]:
+        return combine(_of_fleet(Path(references[0])))
     return combine([_given(reference) for reference in references])
 
 
@@ -40,7 +50,23 @@ def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
     return path
 
 
+def _of_fleet(file: Path) -> list[Given]:
+    """Return the results that a fleet has so far. Raises: UsageError if it has none."""
+    order = read_fleet_file(file)
+    path = fleet_path(order)
+    found = []
+    if path.is_file():
+        with closing(FleetStore(path)) as store:
+            found = [Given(one.experiment, machine, one) for machine, one in store.findings()]
+    if not found:
+        raise UsageError(
+            f'the fleet "{order.name}" has no results yet',
+            hint=f"pgdyno fleet run {file} makes its trials; pgdyno fleet status shows how far it is",
+        )
+    return found
+
+
 def _given(reference: str) -> Given:
     named = None if Path(reference).is_file() else _NAMED.fullmatch(reference)
     name, source = (named[1], named[2]) if named else (None, reference)
-    return Given(source, name, given_experiment(source))
+    return Given(source, name, found_in(given_experiment(source)))

@@ -1,0 +1,1 @@
+"""Measure a fleet: trials leased to workers, answers checked and stored."""

@@ -1,0 +1,207 @@
+"""Control a fleet: lease trials to workers, hear of them, take their answers, until nothing is left to do.
+
+The state is in the fleet's store alone, so that a controller that is started again goes on. A lock keeps a
+second one off: the kernel takes it back when a controller ends, in whatever way.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import inf
+
+from pgdyno.app.fleets.fleet_state import fleet_path
+from pgdyno.app.fleets.measure_trial import measure_trial
+from pgdyno.app.fleets.take_answer import take_answer
+from pgdyno.app.local_machine import workspace
+from pgdyno.experiments.fleets.trial_leases import (
+    LEASE_S,
+    answered,
+    due,
+    failed,
+    given_back,
+    heard_lately,
+    leased,
+    lost,
+)
+from pgdyno.journal.ledger.lock import exclusive_lock
+from pgdyno.model import numbers
+from pgdyno.model.errors import LockHeldError, MeasurementError, as_pgdyno_error
+from pgdyno.model.fleets.finding import FleetFinding
+from pgdyno.model.fleets.fleet_order import FleetOrder, TrialOrder
+from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
+from pgdyno.model.fleets.trial_workers import TrialWorkers
+from pgdyno.store.fleet_trials import FleetEvent, FleetStore
+
+
+@dataclass
+class _Controller:
+    """A controller that holds the fleet's lock. ``pending`` has the leased trial of each answer to come."""
+
+    order: FleetOrder
+    fleet_id: str
+    store: FleetStore
+    workers: TrialWorkers
+    make: Callable[[TrialOrder], bytes]
+    clock: Callable[[], float]
+    turn_s: float
+    trials: dict[tuple[str, int], FleetTrial]
+    pending: dict[Future[bytes], FleetTrial] = field(default_factory=dict)
+    _beats: dict[str, float] = field(default_factory=dict)
+    _there: frozenset[str] = frozenset()
+    _heard_s: dict[str, float] = field(default_factory=dict)
+    _asked_s: float = -inf
+
+    def go_on(self) -> None:
+        """Take back the leases of an earlier controller; trials that had failed are tried again."""
+        now_s = self.clock()
+        self._heard_s = {machine.name: now_s for machine in self.order.machines}
+        for trial in [*self.trials.values()]:
+            if trial.state is FleetTrialState.LEASED:
+                self._change(given_back(trial, trial.lease), "given back", "the controller was started again")
+            elif trial.state is FleetTrialState.FAILED:
+                self._change(replace(trial, state=FleetTrialState.WAITING, attempts=0), "again")
+
+    def turn(self) -> bool:
+        """Lease, hear and take, once; False when nothing is left to do, or nobody does it."""
+        self._hear()
+        heard = heard_lately(self._heard_s, self.clock())
+        known = [*self.trials.values()]
+        for trial in lost(known, heard):
+            self._lose(trial)
+        for trial in due([*self.trials.values()], heard & self._there):
+            self._lease(trial)
+        is_over = not self.pending and not any(
+            one.state is FleetTrialState.WAITING and one.machine in heard for one in self.trials.values()
+        )
+        if is_over:
+            return False
+        if self.pending:
+            wait(self.pending, self.turn_s, FIRST_COMPLETED)
+            for future in [one for one in self.pending if one.done()]:  # ``wait`` leaves out cancelled ones
+                self._take(future, self.pending.pop(future))
+        else:
+            time.sleep(self.turn_s)
+        return True
+
+    def forget(self) -> None:
+        """Let the workers know that nobody waits for their answers."""
+        for future in self.pending:
+            future.cancel()
+
+    def _hear(self) -> None:
+        now_s = self.clock()
+        if now_s - self._asked_s < self.turn_s:
+            return
+        self._asked_s = now_s
+        beats = self.workers.beats()
+        self._there = frozenset(beats)
+        for machine, beat in beats.items():
+            if self._beats.get(machine) != beat:
+                self._beats[machine], self._heard_s[machine] = beat, now_s
+
+    def _lease(self, trial: FleetTrial) -> None:
+        mine = leased(trial)
+        self._change(mine, "leased")
+        key = f"{self.fleet_id}-{mine.machine}-{mine.number}"
+        order = TrialOrder(key, self.order.command, self.order.limit_s)
+        self.pending[self.workers.submit(mine.machine, self.make, order)] = mine
+
+    def _lose(self, trial: FleetTrial) -> None:
+        for future, mine in [*self.pending.items()]:
+            if mine.place == trial.place and mine.lease == trial.lease and future.cancel():
+                del self.pending[future]
+        why = f"nothing was heard of its worker for {numbers.duration(LEASE_S)}"
+        self._change(failed(trial, trial.lease, why), "lost", why)
+
+    def _take(self, future: Future[bytes], mine: FleetTrial) -> None:
+        """Bring an answer, or its absence, to its trial."""
+        now = self.trials[mine.place]
+        if future.cancelled():
+            if (back := given_back(now, mine.lease)) is not None:
+                self._change(back, "given back", "its worker's scheduler let go of it")
+            return
+        if now.lease != mine.lease or now.state is not FleetTrialState.LEASED:
+            self.store.record(mine, _event("dropped", "an answer to a lease that had ended"))
+            return
+        error = future.exception()
+        if error is None:
+            try:
+                finding = take_answer(future.result(), self.store)
+            except MeasurementError as wrong:
+                error = wrong
+            else:
+                self._change(answered(now, mine.lease, finding.experiment), "done", finding=finding)
+                return
+        why = _words(error)
+        self._change(failed(now, mine.lease, why), "failed", why)
+
+    def _change(
+        self,
+        trial: FleetTrial | None,
+        what: str,
+        detail: str | None = None,
+        finding: FleetFinding | None = None,
+    ) -> None:
+        """Write a trial's new state, then go by it."""
+        assert trial is not None  # noqa: S101 — callers have seen that the lease is the latest
+        self.store.write(trial, _event(what, detail), finding)
+        self.trials[trial.place] = trial
+
+
+def run_fleet(
+    order: FleetOrder,
+    workers: TrialWorkers,
+    look: Callable[[], None],
+    *,
+    make: Callable[[TrialOrder], bytes] = measure_trial,
+    clock: Callable[[], float] = time.monotonic,
+    turn_s: float = 1.0,
+) -> None:
+    """Have all trials made that are not done; ``look`` is called every turn, a second or less.
+
+    It ends when all are done or have failed, or no worker was heard of that could make the others.
+    Raises: LockHeldError while another controller runs the fleet; StorageError; RemoteHostError.
+    """
+    with _alone(order), closing(FleetStore(fleet_path(order))) as store:
+        fleet_id = store.begin(order, f"{order.name}-{secrets.token_hex(4)}")
+        asked = {machine.name for machine in order.machines}  # a machine may have left the order
+        trials = {one.place: one for one in store.trials() if one.machine in asked}
+        controller = _Controller(order, fleet_id, store, workers, make, clock, turn_s, trials)
+        controller.go_on()
+        try:
+            while controller.turn():
+                look()
+        finally:
+            controller.forget()
+
+
+@contextmanager
+def _alone(order: FleetOrder) -> Iterator[None]:
+    """Hold the fleet's lock. Raises: LockHeldError naming the process that holds it."""
+    try:
+        with exclusive_lock(workspace().fleets() / f"{order.name}.controller.lock"):
+            yield
+    except LockHeldError as error:
+        raise LockHeldError(
+            f'another pgdyno runs the fleet "{order.name}"',
+            detail=error.detail,
+            hint="see how far it is: pgdyno fleet status",
+        ) from error
+
+
+def _event(what: str, detail: str | None = None) -> FleetEvent:
+    return FleetEvent(datetime.now(UTC).isoformat(timespec="milliseconds"), what, detail)
+
+
+def _words(error: BaseException) -> str:
+    """Return an error in one line. It may come from a worker: of any kind, with any text."""
+    if not isinstance(error, Exception):
+        return type(error).__name__
+    known = as_pgdyno_error(error)
+    return " ".join(": ".join(filter(None, (known.message, known.detail))).splitlines())

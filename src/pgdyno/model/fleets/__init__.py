@@ -1,0 +1,1 @@
+"""Fleets to be measured: the order, its trials, the workers."""
