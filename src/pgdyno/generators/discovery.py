@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sysconfig
 from pathlib import Path
@@ -26,7 +27,7 @@ def find_driver(scratch_directory: Path) -> Driver:
     if found is None:
         raise GeneratorMissingError(
             f'the load generator "{_DRIVER}" is missing',
-            detail=f"it belongs to pgdyno, and is neither in {own.parent} nor on the PATH",
+            detail=f"it belongs to pgdyno, and is neither in {own.parent} nor on the PATH ({_path()})",
             hint="install pgdyno again, from a wheel or with Rust's cargo at hand",
         )
     return Driver(_copied(Path(found), scratch_directory))
@@ -42,10 +43,15 @@ def find_tpchgen(scratch_directory: Path) -> Path:
     if found is None:
         raise GeneratorMissingError(
             f'the generator of TPC-H\'s rows, "{_TPCHGEN}", is not installed',
-            detail=f"it is neither in {own.parent} nor on the PATH",
+            detail=f"it is neither in {own.parent} nor on the PATH ({_path()})",
             hint="pip install 'pgdyno[tpch]'",
         )
     return _copied(Path(found), scratch_directory)
+
+
+def _path() -> str:
+    """Return the directories of programs: root's are the system's, whatever it exports."""
+    return os.environ.get("PATH", os.defpath)
 
 
 def _copied(program: Path, directory: Path) -> Path:
@@ -90,7 +96,7 @@ def _find_pgbench(bin_directory: Path) -> Path:
     if found is None:
         raise GeneratorMissingError(
             'the load generator "pgbench" is not installed',
-            detail=f"it is neither in {bin_directory} nor on the PATH",
+            detail=f"it is neither in {bin_directory} nor on the PATH ({_path()})",
             hint="install PostgreSQL's client programs (apt install postgresql-client postgresql-contrib)",
         )
     return Path(found)

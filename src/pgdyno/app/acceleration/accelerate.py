@@ -32,6 +32,7 @@ from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_f
 from pgdyno.experiments.decisions.plan_outcome import outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.schedule import for_arms
+from pgdyno.journal.runs.host_run import host_target
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import shared_memory_bytes
 from pgdyno.levers.engine.sharing_memory import Memory
@@ -48,7 +49,8 @@ from pgdyno.model.variants.variant import Variant
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     """Measure whether the plan for a server pays, on scratch servers. Nothing outside them is changed.
 
-    Raises: MemoryProofError and SettingError from planning; whatever measuring raises.
+    Raises: MemoryProofError and SettingError from planning; ServerError if the plan changes a machine that
+    has no id; whatever measuring raises.
     """
     at_load_s = time_at_load_s(request.conditions, request.budget_s, request.servers_at_most)
     deadline = time.monotonic() + request.budget_s - at_load_s
@@ -58,6 +60,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     else:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
+    if planned.plan.host_changes:
+        host_target()  # their receipts name the machine: said before minutes of profiling if it has no id
     as_booted = request.conditions.as_booted or _why_as_booted(request, planned.plan)
     profiled = profiled_plan(request, planned.plan, as_booted, progress)
     planned = replace(planned, plan=profiled.plan)
