@@ -92,7 +92,7 @@ def test_a_load_host_issues_the_load_of_a_comparison(cell: NamespaceCell, tmp_pa
         experiment = store.load(document["experiment"])
     assert experiment.is_complete
     assert experiment.options == {"cell": "hosts.toml"}
-    assert len(experiment.blocks) == 2
+    assert len(experiment.blocks) >= 2  # one that was disturbed is measured again
     for block in experiment.blocks:
         assert block.audit["client_saturation_share"] > 0
         for arm in block.arms:

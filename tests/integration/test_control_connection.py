@@ -63,9 +63,11 @@ def test_a_lost_answer_is_not_waited_for(server: RealServer) -> None:
 
 
 def test_messages_that_complete_no_answer_are_not_read_for_hours(server: RealServer) -> None:
+    # On a busy machine the server is looked at first, and has finished.
+    said = "sends and sends, and completes no answer|has finished a statement without an answer"
     with before(server, partial(on_checkpoints, PARAMETERS)) as peer, open_session(peer.dsn) as connection:
         with (
-            pytest.raises(psycopg.OperationalError, match="sends and sends, and completes no answer"),
+            pytest.raises(psycopg.OperationalError, match=said),
             connection.waiting_for_hours(partial(open_session, server.dsn)),
         ):
             connection.execute("CHECKPOINT")

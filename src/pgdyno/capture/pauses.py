@@ -35,7 +35,8 @@ def typical_pauses(pauses_s: Sequence[float]) -> tuple[float, ...]:
         return sums[whole] + ((many - whole) * ordered[whole] if whole < count else 0.0)
 
     ends = [sum_of_first(count * part / parts) for part in range(parts + 1)]
-    return tuple(_rounded((end - start) * parts / count) for start, end in pairwise(ends))
+    # Equal pauses can come out of the sums apart by their last digit, and be rounded to different sides.
+    return tuple(sorted(_rounded((end - start) * parts / count) for start, end in pairwise(ends)))
 
 
 def _rounded(seconds: float) -> float:

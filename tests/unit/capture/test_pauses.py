@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pgdyno.capture.pauses import with_pauses
@@ -26,6 +26,7 @@ def test_many_pauses_are_the_means_of_their_twentieths() -> None:
 
 
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=90))
+@example([1.9214778455229862, 2047.5, 2047.5])
 def test_the_mean_is_that_of_all_pauses(pauses_s: list[float]) -> None:
     found = with_pauses(TEN_PER_S, 1.0, pauses_s).pauses_s
     assert fmean(found) == pytest.approx(fmean(pauses_s), rel=1e-3, abs=1e-9)
