@@ -5,19 +5,17 @@ Every mistake in a file is reported at once.
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from pgdyno.model.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import PHASES, Design
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable
-from pgdyno.store.toml_mistakes import mistakes
-from pgdyno.store.toml_text import toml_text
+from pgdyno.store.toml_file import read_toml_file
 
 V = TypeVar("V")
 
@@ -77,15 +75,13 @@ def read_experiment_file(path: Path) -> Study:
     Raises: ExperimentFileError listing everything that is wrong with it; VariantError for a setting that is
     none, or may not be measured.
     """
-    try:
-        text = toml_text(path, _MOST_CHARACTERS, ExperimentFileError, _SEVERAL)
-        parsed = ExperimentFile.model_validate(tomllib.loads(text))
-    except OSError as error:
-        raise ExperimentFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
-    except ValidationError as error:
-        raise mistakes(path, error, ExperimentFileError) from error
-    except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
-        raise ExperimentFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
+    parsed = read_toml_file(
+        path,
+        ExperimentFile,
+        ExperimentFileError,
+        most_characters=_MOST_CHARACTERS,
+        if_larger=_SEVERAL,
+    )
     return _study(path, parsed)
 
 

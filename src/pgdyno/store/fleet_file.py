@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pgdyno.model.errors import FleetFileError, UsageError
 from pgdyno.model.fleets.fleet_order import MACHINE_NAME, FleetOrder, OrderedMachine
 from pgdyno.model.units import parse_duration_s
-from pgdyno.store.toml_mistakes import mistakes
-from pgdyno.store.toml_text import toml_text
+from pgdyno.store.toml_file import read_toml_file
 
 _MOST_CHARACTERS = 8 << 20  # of a file: arbitrary; one with 100,000 machines has 5,000,000
 _MOST_MACHINES = 100_000
@@ -80,19 +78,14 @@ def read_fleet_file(path: Path) -> FleetOrder:
             detail='the fleet is called like it: by up to 40 letters, digits, ".", "_" and "-"',
             hint="rename it, for example to fleet.toml",
         )
-    try:
-        text = toml_text(path, _MOST_CHARACTERS, FleetFileError, _SEVERAL)
-        parsed = _FleetFile.model_validate(tomllib.loads(text))
-    except OSError as error:
-        raise FleetFileError(
-            f'could not read "{path}"',
-            detail=str(error.strerror),
-            hint="docs/guides/fleets.md has an example",
-        ) from error
-    except ValidationError as error:
-        raise mistakes(path, error, FleetFileError) from error
-    except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
-        raise FleetFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
+    parsed = read_toml_file(
+        path,
+        _FleetFile,
+        FleetFileError,
+        most_characters=_MOST_CHARACTERS,
+        if_larger=_SEVERAL,
+        if_unreadable="docs/guides/fleets.md has an example",
+    )
     return FleetOrder(
         path.stem,
         parsed.command,

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.model.errors import HostsFileError
 from pgdyno.model.hosts.cpu_list import parse_cpu_list
-from pgdyno.store.toml_mistakes import mistakes
-from pgdyno.store.toml_text import toml_text
+from pgdyno.store.toml_file import read_toml_file
 
 _MOST_CHARACTERS = 64 << 10  # arbitrary; a file with 64 hosts has 8,000
 _MOST_HOSTS = 64  # arbitrary: each takes a connection and a thread
@@ -97,19 +95,14 @@ def read_hosts_file(path: Path) -> CellHosts:
 
     Raises: HostsFileError listing everything that is wrong with it.
     """
-    try:
-        text = toml_text(path, _MOST_CHARACTERS, HostsFileError, _SEVERAL)
-        parsed = _HostsFile.model_validate(tomllib.loads(text))
-    except OSError as error:
-        raise HostsFileError(
-            f'could not read "{path}"',
-            detail=str(error.strerror),
-            hint="docs/guides/two-machines.md has an example; name another file with --cell",
-        ) from error
-    except ValidationError as error:
-        raise mistakes(path, error, HostsFileError) from error
-    except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
-        raise HostsFileError(f'"{path}" is not valid TOML', detail=str(error)) from error
+    parsed = read_toml_file(
+        path,
+        _HostsFile,
+        HostsFileError,
+        most_characters=_MOST_CHARACTERS,
+        if_larger=_SEVERAL,
+        if_unreadable="docs/guides/two-machines.md has an example; name another file with --cell",
+    )
     hosts = [_host(name, table, path.parent) for name, table in parsed.hosts.items()]
     servers = [host for host in hosts if host.role is HostRole.SERVER]
     loads = [host for host in hosts if host.role is HostRole.LOAD]
