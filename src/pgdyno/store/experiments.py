@@ -21,6 +21,7 @@ from pydantic_core import PydanticSerializationError
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice
 from pgdyno.store.documents import problems
+from pgdyno.store.sqlite_file import open_sqlite
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS experiment (id TEXT PRIMARY KEY, created TEXT NOT NULL, document TEXT NOT NULL);
@@ -84,16 +85,7 @@ class ExperimentStore:
         """Open the store, creating it at first use. Raises: StorageError if it cannot be used."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None)
-            found = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if found > _VERSION:
-                raise StorageError(
-                    f'the store "{path}" was written by a newer pgdyno',
-                    detail=f"its version is {found}, this pgdyno reads up to {_VERSION}",
-                    hint="upgrade pgdyno",
-                )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection, found = open_sqlite(path, "the store", _VERSION, "NORMAL")
             if 0 < found < _VERSION:
                 self._add_columns()
             self._connection.executescript(_SCHEMA)

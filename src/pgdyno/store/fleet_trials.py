@@ -21,6 +21,7 @@ from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.store.documents import problems
+from pgdyno.store.sqlite_file import open_sqlite
 
 _VERSION = 1
 _SCHEMA = f"""
@@ -60,16 +61,7 @@ class FleetStore:
         """Open the file, creating it at first use. Raises: StorageError if it cannot be used."""
         self.path = path
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=_WAIT_S)
-            found = self._connection.execute("PRAGMA user_version").fetchone()[0]
-            if found > _VERSION:
-                raise StorageError(
-                    f'the fleet\'s store "{path}" was written by a newer pgdyno',
-                    detail=f"its version is {found}, this pgdyno reads up to {_VERSION}",
-                    hint="upgrade pgdyno",
-                )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection, _ = open_sqlite(path, "the fleet's store", _VERSION, "FULL", _WAIT_S)
             self._connection.executescript(_SCHEMA)
             self._inode = path.stat().st_ino
         except sqlite3.DatabaseError as error:
