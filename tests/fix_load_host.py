@@ -6,12 +6,14 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.fix_servers import wait_until
 
 from pgdyno.generators.driver_process import Distance, DriverProcess
 from pgdyno.model.cells.cell import CellHost, HostRole
@@ -74,9 +76,17 @@ def run_of(process: DriverProcess) -> None:
     process.stop()
 
 
-def is_bound(taken: socket.socket, address: str) -> bool:
+def _is_bound(taken: socket.socket, address: str) -> bool:
     """Bind a socket to an address; False if it is taken."""
     with suppress(OSError):
         taken.bind(address)
         return True
     return False
+
+
+@contextmanager
+def alone_on_this_machine() -> Iterator[None]:
+    """Wait until no other test has a load here: the load host that this machine stands for takes one."""
+    with socket.socket(socket.AF_UNIX) as taken:
+        wait_until(partial(_is_bound, taken, "\0pgdyno-test-load"))
+        yield

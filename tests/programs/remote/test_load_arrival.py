@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import shlex
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.fix_load_host import (
     OBEDIENT,
     SAYS_ITS_VERSION,
+    alone_on_this_machine,
     driver,
     driver_in,
     failure,
     failure_of,
-    is_bound,
     sending,
     there,
 )
@@ -33,8 +31,7 @@ from pgdyno.model.errors import GeneratorFailedError
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
     """Run one of these tests at a time on a machine: its load host takes one load."""
-    with socket.socket(socket.AF_UNIX) as taken:
-        wait_until(partial(is_bound, taken, "\0pgdyno-test-load"))
+    with alone_on_this_machine():
         yield
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +14,10 @@ import pytest
 from tests.fix_load_host import (
     OBEDIENT,
     SAYS_ITS_VERSION,
+    alone_on_this_machine,
     driver,
     failure,
     failure_of,
-    is_bound,
     sending,
     there,
 )
@@ -34,8 +32,7 @@ from pgdyno.server.process.processes import is_alive
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
     """Run one of these tests at a time on a machine: its load host takes one load."""
-    with socket.socket(socket.AF_UNIX) as taken:
-        wait_until(partial(is_bound, taken, "\0pgdyno-test-load"))
+    with alone_on_this_machine():
         yield
 
 
