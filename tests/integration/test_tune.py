@@ -41,9 +41,13 @@ class Heard:
     trials: list[Trial] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
     answers: list[Point] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def tried(self, trial: Trial) -> None:
         self.trials.append(trial)
+
+    def noted(self, note: str) -> None:
+        self.notes.append(note)
 
     def left_out(self, removal: Removal) -> None:
         self.removals.append(removal)

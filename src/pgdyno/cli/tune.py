@@ -224,6 +224,10 @@ class _Spoken:
 
         echo(trial_line(trial), err=True)
 
+    def noted(self, note: str) -> None:
+        """Print a note."""
+        echo(f"Note: {note}", err=True)
+
     def left_out(self, removal: Removal) -> None:
         """Print an attempt to make the answer shorter."""
         from pgdyno.report.plain.tuning_text import removal_line

@@ -42,6 +42,12 @@ def noise_on(trials: Iterable[Trial], workload: str) -> float:
     return _pooled([group for group in groups.values() if group], _EXPECTED_BESIDE_THE_DEFAULT)
 
 
+def noise_to_default(trials: Iterable[Trial]) -> float:
+    """Return the standard deviation of ln(candidate / default) of one round, over all workloads."""
+    groups = [[one.to_default for one in trial.rounds] for trial in trials if trial.rounds]
+    return _pooled(groups, _EXPECTED_BESIDE_THE_DEFAULT)
+
+
 def noise_of_aim(trials: Iterable[Trial], aim: Aim) -> float:
     """Return the standard deviation of ln(candidate / default) of one round; 0 if it is reckoned."""
     if aim.metric is None:

@@ -30,7 +30,7 @@ from pgdyno.model.plans.terms import Terms
 from pgdyno.model.tuning.tuning import TrialState
 
 MOST_ROUNDS = 5
-_WRONGLY_WON = 0.05
+WRONGLY_WON = 0.05
 _WRONGLY_LOST = 0.5
 _WRONGLY_SLOWER = 0.05  # on one workload
 _MOST_LOST = math.log(1 - Terms().max_loss)
@@ -66,7 +66,7 @@ def standing(leads: Sequence[float], noise: float) -> TrialState:
     if not rounds:
         return TrialState.RUNNING
     mean = sum(leads) / rounds
-    if mean > half_width(rounds, noise, _WRONGLY_WON):
+    if mean > half_width(rounds, noise, WRONGLY_WON):
         return TrialState.WON
     if mean < -half_width(rounds, noise, _WRONGLY_LOST):
         return TrialState.LOST

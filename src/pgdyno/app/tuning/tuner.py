@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from pgdyno.app.local_machine import workspace
+from pgdyno.app.tuning.noise_note import NOISE_NOTE, noise_note
 from pgdyno.app.tuning.searched_space import Searched
 from pgdyno.app.tuning.trial_rounds import TrialRounds
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
@@ -22,6 +23,7 @@ from pgdyno.model.plans.plan import Plan
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.search.additive import least_first
 from pgdyno.search.front_race import ForTheFront
+from pgdyno.search.lost_in_noise import lost_in_noise
 from pgdyno.search.noise import noise_of
 from pgdyno.search.samplers import load as load_samplers
 from pgdyno.search.samplers._contract import Sampler
@@ -49,6 +51,10 @@ class Listener(Protocol):
 
     def tried(self, trial: Trial) -> None:
         """Take note of a trial."""
+        ...
+
+    def noted(self, note: str) -> None:
+        """Take note of a note of the search, while it goes on."""
         ...
 
     def left_out(self, removal: Removal) -> None:
@@ -90,12 +96,25 @@ class Tuner:
             lambda: self._is_over(SEARCH_SHARE),
             race=ForTheFront(tuning.aims) if tuning.aims else ForTheTop(self.rounds.expected_noise),
         )
+        began, rounds = time.monotonic(), 0
         for trial in trials:
             tuning = replace(tuning, trials=(*tuning.trials, trial))
             self.listener.tried(trial)
+            if trial.rounds:
+                rounds += len(trial.rounds)
+                tuning = self._with_noise(tuning, (time.monotonic() - began) / rounds)
             if self._is_enough(tuning):
                 break
         return tuning
+
+    def _with_noise(self, tuning: Tuning, round_s: float) -> Tuning:
+        """Return the search with a note, said at once, if noise hides all that was tried; once is enough."""
+        lost = None if tuning.aims else lost_in_noise(tuning.trials)
+        if lost is None or any(note.startswith(NOISE_NOTE) for note in tuning.notes):
+            return tuning
+        note = noise_note(lost, tuning.trials[-1].number, round_s)
+        self.listener.noted(note)
+        return replace(tuning, notes=(*tuning.notes, note))
 
     def shortened(self, tuning: Tuning) -> Tuning:
         """Return the search with its answer: the winner without changes that do not pay."""
