@@ -9,15 +9,19 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.preloaded import PreloadedPgdyno
 
 from pgdyno.app import installations, local_machine
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import Installation
 
 Run = subprocess.CompletedProcess[str]
+
+_LIMIT_S = 280
 
 
 @pytest.fixture(scope="session")
@@ -56,11 +60,12 @@ def name_servers(monkeypatch: pytest.MonkeyPatch, found: Callable[[str], Install
 
 def pgdyno(*arguments: str, **environment: str) -> Run:
     """Run the command as a user would; returns its exit code, stdout and stderr."""
-    return subprocess.run(
-        [sys.executable, "-m", "pgdyno", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-        env={**os.environ, **environment},
-    )
+    wanted, command = {**os.environ, **environment}, [sys.executable, "-m", "pgdyno", *arguments]
+    if _preloaded().can_run(wanted):
+        return _preloaded().run(arguments, wanted, _LIMIT_S)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=wanted)
+
+
+@cache
+def _preloaded() -> PreloadedPgdyno:
+    return PreloadedPgdyno()

@@ -192,7 +192,7 @@ def test_a_second_measurement_is_refused_and_ctrl_c_keeps_what_the_first_has(
     assert started.returncode == 130
     assert "ERROR:  interrupted; " in errors
     assert "--resume" in errors
-    assert not any_running(home)
+    wait_for(lambda: not any_running(home))  # a stopped server's last processes may outlive it by a moment
 
 
 def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Popen[str], home: Path) -> None:

@@ -75,6 +75,7 @@ def test_the_code_that_a_read_executes_is_found_by_place(reads: dict[str, Any]) 
 @needs_valgrind
 def test_data_misses_are_told_by_structure(reads: dict[str, Any]) -> None:
     found = reads["data_misses"]
+    assert found is not None, reads["simulated"]["remarks"]
     assert found["source"].startswith("simulated: ")
     l1d = {one["structure"]: one["l1d"] for one in found["structures"]}
     l2 = {one["structure"]: one["l2"] for one in found["structures"]}
