@@ -18,7 +18,7 @@ from functools import partial
 from pgdyno.app.acceleration.acceleration import Acceleration
 from pgdyno.app.acceleration.arms import Attributed, arms_of
 from pgdyno.app.acceleration.at_load import time_at_load_s, with_latencies_at_load
-from pgdyno.app.acceleration.build_advice import build_advice, builds_to_choose
+from pgdyno.app.acceleration.build_advice import build_advice
 from pgdyno.app.acceleration.profiled_plan import profiled_plan
 from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.local_machine import available_memory_bytes
@@ -27,6 +27,7 @@ from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.idling import without_idling
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
 from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile
 from pgdyno.experiments.decisions.plan_outcome import outcomes_of

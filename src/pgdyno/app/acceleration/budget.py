@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pgdyno.app.acceleration.at_load import SHARE, time_at_load_s
-from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.in_place import loaded_time
 from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.experiments.design.parts import MOST_PARTS, Attribute
 from pgdyno.experiments.design.schedule import for_arms

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pgdyno.app.building.built_servers import optimised_builds
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.planning.known_builds import known_builds
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, parse_recipe
 from pgdyno.server.process.installation import Installation
@@ -48,18 +47,6 @@ class BuildAdvice:
             f"A profile-guided build takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
             "--build; the next run uses it without asking."
         )
-
-
-def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return the builds that scratch servers could run instead.
-
-    None means that the present installation is unknown.
-    """
-    if conditions.installation is None:
-        return None
-    return known_builds(
-        workspace(), conditions.installation.bin_directory, accepts_patches=conditions.accepts_patches
-    )
 
 
 def require_patched_build(conditions: Conditions) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from pgdyno.app.acceleration.build_advice import builds_to_choose, source_of
+from pgdyno.app.acceleration.build_advice import source_of
 from pgdyno.app.building.build import build
 from pgdyno.app.building.build_request import BuildRequest
 from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.model.errors import InterruptedByUserError
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.recipe import AUTO

@@ -8,6 +8,8 @@ from itertools import takewhile
 from pathlib import Path
 
 from pgdyno.app.building.built_servers import optimised_builds
+from pgdyno.app.local_machine import workspace
+from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.model.hosts.machine import is_foreign
 from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.recipe import PATCHED, UNHARDENED
@@ -15,6 +17,18 @@ from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest
 
 _RELEASE = re.compile(r"\d+\.\d+")
+
+
+def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
+    """Return the builds that scratch servers could run instead.
+
+    None means that the present installation is unknown.
+    """
+    if conditions.installation is None:
+        return None
+    return known_builds(
+        workspace(), conditions.installation.bin_directory, accepts_patches=conditions.accepts_patches
+    )
 
 
 def known_builds(place: Workspace, in_use: Path, *, accepts_patches: bool = False) -> tuple[KnownBuild, ...]:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.app.local_machine import may_change_host, open_store, workspace
+from pgdyno.app.local_machine import may_change_host, open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.idling import without_idling
-from pgdyno.app.planning.known_builds import known_builds
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.peer_facts import peer_facts
 from pgdyno.app.planning.peer_machine import load_of, machine_memory, machine_notes, notes_on_data
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
@@ -117,9 +117,7 @@ def _request(figures: Figures, conditions: Conditions) -> PlanRequest:
     may_change = may_change_host()
     of_the_machine = (Layer.SYSTEM, Layer.HARDWARE)
     layers = tuple(one for one in STUDY.layers if may_change or one not in of_the_machine)
-    installation = conditions.installation
-    builds = None if installation is None else known_builds(workspace(), installation.bin_directory)
-    return PlanRequest(figures, layers, may_change_host=may_change, builds=builds)
+    return PlanRequest(figures, layers, may_change_host=may_change, builds=builds_to_choose(conditions))
 
 
 def _require_no_settings(baseline: Variant) -> None:

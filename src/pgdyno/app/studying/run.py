@@ -14,6 +14,7 @@ from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.tpch.validation import tpch_facts
 from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.peer_machine import with_room_for_wal
 from pgdyno.app.planning.peers import peers_context
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
@@ -29,6 +30,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment, Phase
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.plans.plan import Layer
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiment_file import read_experiment_file
@@ -136,11 +138,10 @@ def run_bundled(
         settings = context.configurations.values()
         roomy = with_room_for_wal(conditions.workloads, bundled, size, settings)
         conditions = replace(conditions, workloads=roomy)
-        if context.servers:  # other builds are what the whole stack is about
-            conditions = replace(conditions, accepts_builds=True)
     elif bundled.needs_plan:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
-        request = PlanRequest(layers=bundled.layers, may_change_host=may_change_host())
+        builds = builds_to_choose(conditions) if Layer.COMPILER in bundled.layers else None
+        request = PlanRequest(layers=bundled.layers, may_change_host=may_change_host(), builds=builds)
         context = plan_for(subject, baseline, conditions, request).study_context
     else:
         context = StudyContext(
@@ -152,6 +153,8 @@ def run_bundled(
             io=_io_support(conditions, factors) if bundled.needs_io_support else (),
             pages=_page_support(conditions, preset) if bundled.needs_page_support else None,
         )
+    if context.servers:  # other builds are what the whole stack is about
+        conditions = replace(conditions, accepts_builds=True)
     study = bundled.study(context)
     if factors:
         variants = unique_names(_varied(study, factors, baseline))

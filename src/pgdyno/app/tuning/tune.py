@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from pgdyno.app.acceleration.build_advice import builds_to_choose
 from pgdyno.app.acceleration.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.awake import AwakeKeeper
@@ -25,6 +24,7 @@ from pgdyno.app.local_machine import machine_claimed, online_cpus
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
+from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.tuning.asked_aims import require_aims, with_aims
 from pgdyno.app.tuning.beginning import again, begun_search, earlier_search

@@ -1,0 +1,48 @@
+"""The accelerator's study of 2023: a server as it comes against the same server accelerated, layer by layer.
+
+The published table has sysbench's read-only and read-write throughput before and after, with the load on a
+host of its own (``--cell``). Each layer is measured here on top of those before it; nothing is decided or
+applied, which ``accelerate`` is for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.studies._contract import BundledStudy, StudyContext
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the default with the plan's layers, one more at a time."""
+    baseline = context.baseline
+    return Study(
+        name="accelerator-study",
+        question="What does each layer of the plan add to the throughput of the default configuration?",
+        variants=(
+            baseline,
+            *(
+                replace(
+                    baseline,
+                    name=name,
+                    settings={**baseline.settings, **context.configurations[name]},
+                    server=context.servers.get(name, baseline.server),
+                )
+                for name in (*context.layers, PLAN)
+            ),
+        ),
+        workloads=context.workloads,
+        design=context.design,
+        notes=context.notes,
+    )
+
+
+STUDY = BundledStudy(
+    title="the accelerator's study: the default against the whole plan, layer by layer",
+    study=study,
+    needs_plan=True,
+    layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
+    measures=("sysbench-read-only", "sysbench-read-write"),
+)
