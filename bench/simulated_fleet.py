@@ -32,8 +32,8 @@ from pgdyno.app.local_machine import open_store
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.remote.dask_workers import RESOURCE, dask_workers
 from pgdyno.report.plain.fleet_text import fleet_text
-from pgdyno.store.fleet_file import read_fleet_file
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_file import read_fleet_file
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 _QUIET = {
     "distributed.worker.profile.enabled": False,

@@ -37,7 +37,7 @@ def refuse_beside_cell(given: Mapping[str, object]) -> None:
 
 def read_cell(file: Path | None) -> CellHosts | None:
     """Return the cell that a file describes, if one is given. Raises: HostsFileError."""
-    from pgdyno.store.hosts_file import read_hosts_file
+    from pgdyno.store.hosts.hosts_file import read_hosts_file
 
     return None if file is None else read_hosts_file(file)
 

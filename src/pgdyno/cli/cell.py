@@ -57,7 +57,7 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     """
     from pgdyno.app.cells.check import check_cell
     from pgdyno.report.plain.cell_text import cell_text
-    from pgdyno.store.hosts_file import read_hosts_file
+    from pgdyno.store.hosts.hosts_file import read_hosts_file
 
     if limit_s > _MOST_LIMIT_S:
         raise UsageError(

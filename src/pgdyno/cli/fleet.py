@@ -122,7 +122,7 @@ def _order(file: Path) -> tuple[FleetOrder, float | None]:
 
     Its command is read as the command line would be. Raises: UsageError for options that it does not have.
     """
-    from pgdyno.store.fleet_file import read_fleet_file
+    from pgdyno.store.fleets.fleet_file import read_fleet_file
 
     order = read_fleet_file(file)
     given = _read_command(order.command)

@@ -26,7 +26,7 @@ from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, verified_
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.histograms_file import with_histograms
-from pgdyno.store.hosts_file import read_hosts_file
+from pgdyno.store.hosts.hosts_file import read_hosts_file
 from pgdyno.store.slices_file import read_slices
 from pgdyno.toolchain.product.manifest import dump_manifest, parse_manifest
 

@@ -18,8 +18,8 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.fleet import Fleet
 from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.store.files import write_whole
-from pgdyno.store.fleet_file import read_fleet_file
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_file import read_fleet_file
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 _FLEET = ".toml"
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.+)")

@@ -9,7 +9,7 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.experiments.fleets.progress import fleet_progress
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.model.fleets.fleet_progress import FleetProgress
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 
 def progress_of(order: FleetOrder, budget_s: float | None) -> FleetProgress:

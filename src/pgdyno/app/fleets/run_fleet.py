@@ -36,7 +36,7 @@ from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder, TrialOrder
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.model.fleets.trial_workers import TrialWorkers
-from pgdyno.store.fleet_trials import FleetEvent, FleetStore
+from pgdyno.store.fleets.fleet_trials import FleetEvent, FleetStore
 
 
 @dataclass

@@ -17,7 +17,7 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError, StorageError
 from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.store.bundle import Verification
-from pgdyno.store.fleet_trials import FleetStore, finding_text
+from pgdyno.store.fleets.fleet_trials import FleetStore, finding_text
 
 _MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
 

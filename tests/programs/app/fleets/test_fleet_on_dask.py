@@ -24,7 +24,7 @@ from pgdyno.model.errors import RemoteHostError
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.remote.dask_workers import dask_workers
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 pytest.importorskip("distributed", reason=NO_DASK)
 pytestmark = pytest.mark.usefixtures("own_home")

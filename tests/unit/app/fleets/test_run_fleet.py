@@ -24,7 +24,7 @@ from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine, TrialOrd
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.model.errors import FleetFileError
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
-from pgdyno.store.fleet_file import read_fleet_file
+from pgdyno.store.fleets.fleet_file import read_fleet_file
 
 
 def read(tmp_path: Path, text: str) -> FleetOrder:

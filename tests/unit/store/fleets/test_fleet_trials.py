@@ -18,7 +18,7 @@ from pgdyno.model.errors import StorageError
 from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
-from pgdyno.store.fleet_trials import FleetEvent, FleetStore, finding_text
+from pgdyno.store.fleets.fleet_trials import FleetEvent, FleetStore, finding_text
 
 ORDER = FleetOrder("f", ("compare", "a", "b"), (OrderedMachine("db1", 2), OrderedMachine("db2", 1)), 60.0)
 AT = "2026-11-26T10:00:00.000+00:00"
