@@ -24,10 +24,11 @@ from pathlib import Path
 import dask
 from bench.simulated_trial import simulated_trial
 from distributed import Scheduler, Worker
+from tests.onlookers import Onlooker
 
 from pgdyno.app.fleets.fleet_report import combine_experiments, write_fleet
-from pgdyno.app.fleets.fleet_state import fleet_path
 from pgdyno.app.fleets.run_fleet import run_fleet
+from pgdyno.app.fleets.trial_stores import fleet_path
 from pgdyno.app.local_machine import open_store
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.remote.dask_workers import RESOURCE, dask_workers
@@ -75,7 +76,7 @@ def controlled(order: FleetOrder, address: str, minutes: float) -> tuple[float, 
     is_whole = True
     try:
         with dask_workers(address) as workers:
-            run_fleet(order, workers, look, make=simulated_trial)
+            run_fleet(order, workers, Onlooker(look), make=simulated_trial)
     except _TimeIsUpError:
         is_whole = False
     return time.monotonic() - began_s, time.process_time() - cpu_s, is_whole

@@ -67,7 +67,7 @@ def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -
     watch = FleetWatch(order, budget_s)
     try:
         with _workers(order, scheduler, here) as workers:
-            run_fleet(order, workers, watch.look)
+            run_fleet(order, workers, watch)
     finally:
         watch.close()
     done = _show_state(order, budget_s, (), is_json=is_json)
