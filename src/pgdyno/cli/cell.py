@@ -23,7 +23,8 @@ def command() -> None:
 
 @command.command(
     name="check",
-    epilog="\b\nExamples:\n  pgdyno cell check\n  pgdyno cell check --cell lab.toml --limit 1m --json",
+    epilog="\b\nExamples:\n  pgdyno cell check\n  pgdyno cell check --cell lab.toml --limit 1m --json\n"
+    "  pgdyno cell check --cell inventory.ini",
 )
 @click.option(
     "--cell",
@@ -32,7 +33,7 @@ def command() -> None:
     default=Path("hosts.toml"),
     show_default=True,
     metavar="FILE",
-    help="The hosts and their roles (docs/guides/two-machines.md).",
+    help="The hosts and their roles, or an Ansible inventory (docs/guides/two-machines.md).",
 )
 @click.option(
     "--limit",

@@ -58,8 +58,9 @@ def plan(file: Path, *, scheduler: str | None, is_json: bool) -> None:
 def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -> None:
     """Have a fleet's trials made by workers.
 
-    Their experiments are stored here. It can be stopped and started again: it goes on. Exit code 1 if trials
-    are left that failed, or whose machine has no worker.
+    Their experiments are stored here. It can be stopped and started again: it goes on. With a store in the
+    file, controllers on several machines share the trials. Exit code 1 if trials are left that failed, or
+    whose machine has no worker.
     """
     from pgdyno.app.fleets.run_fleet import run_fleet
 

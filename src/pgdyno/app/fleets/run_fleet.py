@@ -122,7 +122,7 @@ class _Controller:
                 self._beats[machine], self._heard_s[machine] = beat, now_s
 
     def _hear_others(self) -> None:
-        """Learn what other controllers have done; what one had leased that has ended is made again."""
+        """Learn the changes of other controllers; the leases of those that have ended are taken back."""
         now_s = self.clock()
         if now_s - self._others_s >= _OTHERS_TURNS * self.turn_s:
             self._others_s = now_s
@@ -198,7 +198,7 @@ class _Controller:
         detail: str | None = None,
         finding: FleetFinding | None = None,
     ) -> bool:
-        """Write a trial's new state, then go by it; False: by what another controller has made of it."""
+        """Write a trial's new state and go by it; False: another controller was first, go by its state."""
         assert after is not None  # noqa: S101 — callers have seen that the lease is the latest
         if self.store.write(before, after, _event(what, detail), finding):
             self.trials[after.place] = after

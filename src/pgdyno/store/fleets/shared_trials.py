@@ -21,7 +21,9 @@ from pgdyno.store.fleets.shared_schema import LOCK_CLASS, prepare, stored_versio
 from pgdyno.store.fleets.store_session import Connection, StoreSession
 from pgdyno.store.fleets.stored_finding import command_text, finding_text, read_finding, require_command
 
-_PAGE_ROWS = 500  # of findings: some 2 MB; an answer of the server may take 64 MB
+_PAGE_BYTES = 4 << 20  # arbitrary; an answer of the server may take 64 MB
+_TRIAL_BYTES, _FINDING_BYTES = 400, 8000  # of a row, generously: measured are 60 and 5,000
+_MACHINES = 100  # begun at once: with the most trials that they may have it takes seconds
 _COLUMNS = "machine, number, state, lease, attempts, experiment, reason"
 _ADD_TRIALS = """
 INSERT INTO pgdyno.trial (fleet, machine, number, state, lease, attempts)
@@ -70,7 +72,7 @@ class SharedFleetStore:
 
     def trials(self) -> list[FleetTrial]:
         """Return all trials, by machine and number."""
-        return [_trial(row) for row in self._pages(_COLUMNS, "pgdyno.trial")]
+        return [_trial(row) for row in self._pages(_COLUMNS, "pgdyno.trial", _TRIAL_BYTES)]
 
     def changed_by_others(self) -> Sequence[FleetTrial]:
         """Return all trials: any controller may have changed them."""
@@ -103,7 +105,7 @@ class SharedFleetStore:
     def findings(self) -> Iterator[tuple[str, FleetFinding]]:
         """Yield the machine and the finding of every trial that is done. Raises: StorageError."""
         source = "pgdyno.trial JOIN pgdyno.result USING (fleet, experiment)"
-        for machine, _, document in self._pages("machine, number, finding", source):
+        for machine, _, document in self._pages("machine, number, finding", source, _FINDING_BYTES):
             yield machine, read_finding(document, self._session.name)
 
     def answered_with(self, finding: FleetFinding) -> FleetTrial | None:
@@ -140,8 +142,10 @@ class SharedFleetStore:
         ).fetchone()
         found, begun = row or ("", "")
         require_command(order, begun)
-        names, counts = zip(*((one.name, one.trials) for one in order.machines), strict=True)
-        connection.execute(_ADD_TRIALS, (self._fleet, FleetTrialState.WAITING, [*names], [*counts]))
+        for first in range(0, len(order.machines), _MACHINES):
+            some = order.machines[first : first + _MACHINES]
+            counted = ([one.name for one in some], [one.trials for one in some])
+            connection.execute(_ADD_TRIALS, (self._fleet, FleetTrialState.WAITING, *counted))
         return str(found)
 
     def _enter(self, connection: Connection) -> None:
@@ -202,11 +206,11 @@ class SharedFleetStore:
     def _rows(self, query: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         return self._session.run(lambda connection: connection.execute(query.encode(), values).fetchall())
 
-    def _pages(self, columns: str, source: str) -> Iterator[tuple[Any, ...]]:
+    def _pages(self, columns: str, source: str, row_bytes: int) -> Iterator[tuple[Any, ...]]:
         """Yield rows by machine and number, which are the first of the ``columns``."""
         query = (
             f"SELECT {columns} FROM {source} WHERE fleet = %s AND (machine, number) > (%s, %s)"  # noqa: S608 — ours
-            f" ORDER BY machine, number LIMIT {_PAGE_ROWS}"
+            f" ORDER BY machine, number LIMIT {_PAGE_BYTES // row_bytes}"
         )
         last: tuple[str, int] = ("", 0)
         while rows := self._rows(query, (self._fleet, *last)):

@@ -51,7 +51,7 @@ class StoreSession:
         self._on_connection = do
 
     def run(self, work: Callable[[Connection], _T]) -> _T:
-        """Return what ``work`` returns in a transaction; it is called again if that got lost.
+        """Return the result of ``work`` in a transaction; it is called again if that got lost.
 
         Raises: UniqueViolation as it is; StorageError for anything else that the database refuses, and if it
         is away for too long.

@@ -56,7 +56,7 @@ class InventoryGroup:
 
 
 def cell_document(groups: Mapping[str, InventoryGroup]) -> tuple[dict[str, object], list[str]]:
-    """Return the hosts that have a role, as hosts.toml would have them, and what is wrong with them.
+    """Return the hosts that have a role, as hosts.toml would have them, and their mistakes.
 
     Raises: ValueError if a group is below itself.
     """
