@@ -1,11 +1,12 @@
 """A simulated fleet on a local Dask cluster: its trials in the store, its overhead, its report.
 
-    python -m bench.simulated_fleet HOME [MACHINES] [TRIALS] [MINUTES]      200, 50 and 60 by default
+    python -m bench.simulated_fleet HOME [MACHINES] [TRIALS] [MINUTES] [STORE]      200, 50 and 60 by default
 
 Each machine has a worker, all of them in one process; a trial is a recorded result with noise, two of a
 hundred fail, and one of a hundred takes its worker along (``bench.simulated_trial``). After MINUTES the
-controller is stopped; started again with the same HOME, it goes on. When all trials are there: prints one
-JSON document, and exits with 1 if a trial is not exactly once in the store (docs/scale.md has the figures).
+controller is stopped; started again with the same HOME, it goes on. STORE is a connection string. When all
+trials are there: prints one JSON document, and exits with 1 if a trial is not exactly once in the store
+(docs/scale.md has the figures).
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from pathlib import Path
 import dask
 from bench.simulated_trial import simulated_trial
 from distributed import Scheduler, Worker
+from tests.onlookers import Onlooker
 
 from pgdyno.app.fleets.fleet_report import combine_experiments, write_fleet
-from pgdyno.app.fleets.fleet_state import fleet_path
 from pgdyno.app.fleets.run_fleet import run_fleet
+from pgdyno.app.fleets.trial_stores import begun_trials, fleet_path
 from pgdyno.app.local_machine import open_store
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.remote.dask_workers import RESOURCE, dask_workers
 from pgdyno.report.plain.fleet_text import fleet_text
-from pgdyno.store.fleet_file import read_fleet_file
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_file import read_fleet_file
 
 _QUIET = {
     "distributed.worker.profile.enabled": False,
@@ -75,7 +76,7 @@ def controlled(order: FleetOrder, address: str, minutes: float) -> tuple[float, 
     is_whole = True
     try:
         with dask_workers(address) as workers:
-            run_fleet(order, workers, look, make=simulated_trial)
+            run_fleet(order, workers, Onlooker(look), make=simulated_trial)
     except _TimeIsUpError:
         is_whole = False
     return time.monotonic() - began_s, time.process_time() - cpu_s, is_whole
@@ -88,7 +89,9 @@ def figures(file: Path, order: FleetOrder) -> dict[str, object]:
     page = write_fleet(fleet)
     text = fleet_text(fleet)
     report_s = time.monotonic() - began_s
-    with closing(FleetStore(fleet_path(order))) as store:
+    store = begun_trials(order)
+    assert store is not None  # noqa: S101 — it was run
+    with closing(store):
         trials, events = store.trials(), store.events()
         found = [one.experiment for _, one in store.findings()]
     with closing(open_store()) as experiments:
@@ -106,8 +109,10 @@ def figures(file: Path, order: FleetOrder) -> dict[str, object]:
     }
 
 
-def size_bytes(path: Path) -> int:
-    """Return the size of a SQLite file, its log written back."""
+def size_bytes(path: Path) -> int | None:
+    """Return the size of a SQLite file, its log written back; None: there is none."""
+    if not path.is_file():
+        return None
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path.stat().st_size
@@ -122,9 +127,10 @@ def main() -> None:
     home.mkdir(parents=True, exist_ok=True)
     os.environ["PGDYNO_HOME"] = str(home)
     file, times = home / "simulated.toml", home / "times.jsonl"
+    store = f'store = "{sys.argv[5]}"\n' if len(sys.argv) > 5 else ""
     names = [f"m{number:03d}" for number in range(1, machines + 1)]
     file.write_text(
-        f'command = "compare default direct"\ntrials = {trials}\n'
+        f'{store}command = "compare default direct"\ntrials = {trials}\n'
         + "".join(f"[machines.{name}]\n" for name in names)
     )
     order = read_fleet_file(file)
@@ -153,8 +159,8 @@ def main() -> None:
                 "wall_s": round(sum(wall for wall, _ in runs)),
                 "wall_ms_per_trial": round(1000 * sum(wall for wall, _ in runs) / count, 1),
                 "controller_cpu_ms_per_trial": round(1000 * sum(cpu for _, cpu in runs) / count, 1),
-                "fleet_store_bytes_per_trial": size_bytes(fleet_path(order)) // count,
-                "experiments_bytes_per_trial": size_bytes(home / "experiments/experiments.sqlite") // count,
+                "fleet_store_bytes": size_bytes(fleet_path(order)),
+                "experiments_bytes": size_bytes(home / "experiments/experiments.sqlite"),
             },
             indent=1,
         )

@@ -37,9 +37,9 @@ def refuse_beside_cell(given: Mapping[str, object]) -> None:
 
 def read_cell(file: Path | None) -> CellHosts | None:
     """Return the cell that a file describes, if one is given. Raises: HostsFileError."""
-    from pgdyno.store.hosts_file import read_hosts_file
+    from pgdyno.store.hosts.cell_file import read_cell_file
 
-    return None if file is None else read_hosts_file(file)
+    return None if file is None else read_cell_file(file)
 
 
 def on_cell(conditions: Conditions, cell: CellHosts | None) -> Conditions:

@@ -11,6 +11,7 @@ from pgdyno.cli.output import Lines, LiveTable
 
 if TYPE_CHECKING:
     from pgdyno.model.fleets.fleet_order import FleetOrder
+    from pgdyno.model.fleets.trial_store import TrialStore
 
 _TABLE_EVERY_S = 2.0  # arbitrary: it reads all trials
 _LINE_EVERY_S = 15.0  # arbitrary: seldom enough for a log
@@ -26,18 +27,18 @@ class FleetWatch:
         self._looked_s = -inf
         self._line = ""
 
-    def look(self) -> None:
+    def look(self, store: TrialStore) -> None:
         """Show how far it is, unless that was just done."""
         every_s = _TABLE_EVERY_S if isinstance(self._shown, LiveTable) else _LINE_EVERY_S
         if time.monotonic() - self._looked_s < every_s:
             return
         from rich.console import Group
 
-        from pgdyno.app.fleets.fleet_state import progress_of
+        from pgdyno.app.fleets.fleet_state import progress_in
         from pgdyno.report.elements.terminal import plain_table, plain_text
         from pgdyno.report.plain.fleet_progress_text import progress_line, progress_table
 
-        found = progress_of(self._order, self._budget_s)
+        found = progress_in(store, self._order, self._budget_s)
         line = progress_line(found)
         self._looked_s = time.monotonic()
         if isinstance(self._shown, LiveTable):
@@ -45,6 +46,15 @@ class FleetWatch:
         elif line != self._line:
             self._line = line
             self._shown.step(line)
+
+    def say(self, what: str) -> None:
+        """Show a line in the place of the table, or below the lines before."""
+        from pgdyno.report.elements.terminal import plain_text
+
+        if isinstance(self._shown, LiveTable):
+            self._shown.show(plain_text(what))
+        else:
+            self._shown.step(what)
 
     def close(self) -> None:
         """Take the table away."""

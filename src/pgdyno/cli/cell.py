@@ -23,7 +23,8 @@ def command() -> None:
 
 @command.command(
     name="check",
-    epilog="\b\nExamples:\n  pgdyno cell check\n  pgdyno cell check --cell lab.toml --limit 1m --json",
+    epilog="\b\nExamples:\n  pgdyno cell check\n  pgdyno cell check --cell lab.toml --limit 1m --json\n"
+    "  pgdyno cell check --cell inventory.ini",
 )
 @click.option(
     "--cell",
@@ -32,7 +33,7 @@ def command() -> None:
     default=Path("hosts.toml"),
     show_default=True,
     metavar="FILE",
-    help="The hosts and their roles (docs/guides/two-machines.md).",
+    help="The hosts and their roles, or an Ansible inventory (docs/guides/two-machines.md).",
 )
 @click.option(
     "--limit",
@@ -57,14 +58,14 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     """
     from pgdyno.app.cells.check import check_cell
     from pgdyno.report.plain.cell_text import cell_text
-    from pgdyno.store.hosts_file import read_hosts_file
+    from pgdyno.store.hosts.cell_file import read_cell_file
 
     if limit_s > _MOST_LIMIT_S:
         raise UsageError(
             f"--limit is at most {numbers.duration(_MOST_LIMIT_S)}, not {numbers.duration(limit_s)}",
             hint="a host that can be used answers within seconds; leave it out for " + numbers.duration(30),
         )
-    cell = read_hosts_file(file)
+    cell = read_cell_file(file)
     progress = open_progress()
     try:
         checked = check_cell(cell, limit_s, progress)

@@ -58,8 +58,9 @@ def plan(file: Path, *, scheduler: str | None, is_json: bool) -> None:
 def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -> None:
     """Have a fleet's trials made by workers.
 
-    Their experiments are stored here. It can be stopped and started again: it goes on. Exit code 1 if trials
-    are left that failed, or whose machine has no worker.
+    Their experiments are stored here. It can be stopped and started again: it goes on. With a store in the
+    file, controllers on several machines share the trials. Exit code 1 if trials are left that failed, or
+    whose machine has no worker.
     """
     from pgdyno.app.fleets.run_fleet import run_fleet
 
@@ -67,7 +68,7 @@ def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -
     watch = FleetWatch(order, budget_s)
     try:
         with _workers(order, scheduler, here) as workers:
-            run_fleet(order, workers, watch.look)
+            run_fleet(order, workers, watch)
     finally:
         watch.close()
     done = _show_state(order, budget_s, (), is_json=is_json)
@@ -122,7 +123,7 @@ def _order(file: Path) -> tuple[FleetOrder, float | None]:
 
     Its command is read as the command line would be. Raises: UsageError for options that it does not have.
     """
-    from pgdyno.store.fleet_file import read_fleet_file
+    from pgdyno.store.fleets.fleet_file import read_fleet_file
 
     order = read_fleet_file(file)
     given = _read_command(order.command)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from pgdyno.app.fleets.fleet_state import fleet_path
+from pgdyno.app.fleets.trial_stores import begun_trials
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.results.given_experiment import given_experiment
 from pgdyno.app.results.report import file_name
@@ -18,8 +18,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.fleet import Fleet
 from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.store.files import write_whole
-from pgdyno.store.fleet_file import read_fleet_file
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_file import read_fleet_file
 
 _FLEET = ".toml"
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.+)")
@@ -53,10 +52,9 @@ def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
 def _of_fleet(file: Path) -> list[Given]:
     """Return the results that a fleet has so far. Raises: UsageError if it has none."""
     order = read_fleet_file(file)
-    path = fleet_path(order)
-    found = []
-    if path.is_file():
-        with closing(FleetStore(path)) as store:
+    found, begun = [], begun_trials(order)
+    if begun is not None:
+        with closing(begun) as store:
             found = [Given(one.experiment, machine, one) for machine, one in store.findings()]
     if not found:
         raise UsageError(

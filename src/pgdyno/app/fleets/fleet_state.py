@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
 
-from pgdyno.app.local_machine import workspace
+from pgdyno.app.fleets.trial_stores import begun_trials
 from pgdyno.experiments.fleets.progress import fleet_progress
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.model.fleets.fleet_progress import FleetProgress
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.model.fleets.trial_store import TrialStore
 
 
 def progress_of(order: FleetOrder, budget_s: float | None) -> FleetProgress:
@@ -17,13 +16,13 @@ def progress_of(order: FleetOrder, budget_s: float | None) -> FleetProgress:
 
     Raises: StorageError if the fleet's store cannot be read.
     """
-    path = fleet_path(order)
-    if not path.is_file():
+    store = begun_trials(order)
+    if store is None:
         return fleet_progress(order, (), (), {}, budget_s)
-    with closing(FleetStore(path)) as store:
-        return fleet_progress(order, store.trials(), store.seconds(), store.events(), budget_s)
+    with closing(store):
+        return progress_in(store, order, budget_s)
 
 
-def fleet_path(order: FleetOrder) -> Path:
-    """Return where a fleet's trials are stored, or will be."""
-    return workspace().fleets() / f"{order.name}.sqlite"
+def progress_in(store: TrialStore, order: FleetOrder, budget_s: float | None) -> FleetProgress:
+    """Return how far a fleet is whose store is open. Raises: StorageError if it cannot be read."""
+    return fleet_progress(order, store.trials(), store.seconds(), store.events(), budget_s)

@@ -16,13 +16,14 @@ from pgdyno.experiments.fleets.found import found_in
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError, StorageError
 from pgdyno.model.fleets.finding import FleetFinding
+from pgdyno.model.fleets.trial_store import TrialStore
 from pgdyno.store.bundle import Verification
-from pgdyno.store.fleet_trials import FleetStore, finding_text
+from pgdyno.store.fleets.stored_finding import finding_text
 
 _MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
 
 
-def take_answer(answer: object, store: FleetStore) -> FleetFinding:
+def take_answer(answer: object, store: TrialStore) -> FleetFinding:
     """Return an answer's finding; its experiment is in the store of experiments then.
 
     Raises: MeasurementError if it is no answer; StorageError if our own store cannot be written.
@@ -40,7 +41,7 @@ def take_answer(answer: object, store: FleetStore) -> FleetFinding:
         return _taken(path, store)
 
 
-def _taken(path: Path, store: FleetStore) -> FleetFinding:
+def _taken(path: Path, store: TrialStore) -> FleetFinding:
     found, finding = _checked(path)
     if (other := store.answered_with(finding)) is not None:
         raise MeasurementError(

@@ -20,12 +20,16 @@ class OrderedMachine:
 
 @dataclass(frozen=True)
 class FleetOrder:
-    """``command`` are the words after ``pgdyno``; no trial may take longer than ``limit_s``."""
+    """``command`` are the words after ``pgdyno``; no trial may take longer than ``limit_s``.
+
+    ``store`` is the connection string of a database that has the trials; None: a file of this machine.
+    """
 
     name: str
     command: tuple[str, ...]
     machines: tuple[OrderedMachine, ...]
     limit_s: float
+    store: str | None = None
 
 
 @dataclass(frozen=True)

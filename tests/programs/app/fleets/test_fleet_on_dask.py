@@ -14,17 +14,18 @@ from pathlib import Path
 import pytest
 from tests.dask_cluster import NO_DASK, dask_cluster
 from tests.golden.synthetic_fleet import fleet
+from tests.onlookers import Onlooker
 from tests.programs.app.fleets.made_trials import Made
 
-from pgdyno.app.fleets.fleet_state import fleet_path
 from pgdyno.app.fleets.run_fleet import run_fleet
+from pgdyno.app.fleets.trial_stores import fleet_path
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.results.bundle import export_bundle
 from pgdyno.model.errors import RemoteHostError
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.remote.dask_workers import dask_workers
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 pytest.importorskip("distributed", reason=NO_DASK)
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -36,9 +37,10 @@ from pathlib import Path
 from tests.programs.app.fleets.made_trials import Made
 from tests.programs.app.fleets.test_fleet_on_dask import ORDER
 from pgdyno.app.fleets.run_fleet import run_fleet
+from tests.onlookers import Onlooker
 from pgdyno.remote.dask_workers import dask_workers
 with dask_workers(sys.argv[1]) as workers:
-    run_fleet(ORDER, workers, lambda: None, make=Made(Path(sys.argv[2])), turn_s=0.05)
+    run_fleet(ORDER, workers, Onlooker(), make=Made(Path(sys.argv[2])), turn_s=0.05)
 """
 
 
@@ -82,7 +84,7 @@ def test_trials_go_to_the_worker_of_their_machine_alone(made: Made) -> None:
     answer(made, "db1-1", 0)
     answer(made, "db2-1", 1)
     with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
-        run_fleet(ORDER, workers, lambda: None, make=made, turn_s=0.05)
+        run_fleet(ORDER, workers, Onlooker(), make=made, turn_s=0.05)
         assert sorted(workers.beats()) == ["db1", "db2"]
     assert [(one.machine, one.state, one.experiment) for one in stored()] == [
         ("db1", FleetTrialState.DONE, "on-1"),
@@ -103,7 +105,7 @@ def test_a_trial_whose_worker_is_killed_is_made_again_and_stored_once(made: Made
             answer(made, "db2-1", 1)
 
     with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
-        run_fleet(ORDER, workers, look, make=made, turn_s=0.05)
+        run_fleet(ORDER, workers, Onlooker(look), make=made, turn_s=0.05)
     assert [one.experiment for one in stored()] == ["on-1", "on-2"]
     first, second = attempts(made, "db2-1")
     assert first != second
@@ -125,7 +127,7 @@ def test_a_controller_that_was_killed_goes_on_where_it_was(made: Made) -> None:
         assert stored()[1].state is FleetTrialState.LEASED
         answer(made, "db2-1", 1)
         with dask_workers(cluster.scheduler_address) as workers:
-            run_fleet(ORDER, workers, lambda: None, make=made, turn_s=0.05)
+            run_fleet(ORDER, workers, Onlooker(), make=made, turn_s=0.05)
     done, again = stored()
     assert (done.lease, done.experiment) == (1, "on-1")
     assert (again.lease, again.attempts, again.experiment) == (2, 0, "on-2")
@@ -143,7 +145,7 @@ def test_a_scheduler_that_goes_away_ends_the_run(made: Made) -> None:
                 cluster.close()
 
         with pytest.raises(RemoteHostError) as caught:
-            run_fleet(ORDER, workers, look, make=made, turn_s=0.05)
+            run_fleet(ORDER, workers, Onlooker(look), make=made, turn_s=0.05)
     assert caught.value.message == f"the Dask scheduler at {cluster.scheduler_address} is gone"
     assert caught.value.hint == "start it and its workers again, then pgdyno fleet run: it goes on"
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from tests.golden.synthetic_fleet import fleet, on_machine
+from tests.onlookers import Onlooker
 
-from pgdyno.app.fleets.fleet_state import fleet_path, progress_of
+from pgdyno.app.fleets.fleet_state import progress_of
 from pgdyno.app.fleets.run_fleet import run_fleet
+from pgdyno.app.fleets.trial_stores import fleet_path
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.results.bundle import export_bundle
 from pgdyno.model.errors import LockHeldError, MeasurementError, StorageError
@@ -24,7 +26,7 @@ from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine, TrialOrd
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
-from pgdyno.store.fleet_trials import FleetStore
+from pgdyno.store.fleets.fleet_trials import FleetStore
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
@@ -76,7 +78,7 @@ def answers(tmp_path: Path) -> list[bytes]:
 def made(workers: Scripted, order: FleetOrder = ORDER, step_s: float = 1.0) -> list[FleetTrial]:
     """Run a fleet, whose clock goes on by a step at every look; return its trials as they are stored."""
     clock = count(step=step_s).__next__
-    run_fleet(order, workers, lambda: None, clock=clock, turn_s=0.01)
+    run_fleet(order, workers, Onlooker(), clock=clock, turn_s=0.01)
     return stored()
 
 
@@ -183,7 +185,7 @@ def test_an_answer_to_a_lease_that_has_ended_is_dropped_and_recorded(
     run_fleet(
         replace(ORDER, machines=ORDER.machines[:1]),
         CutOff(),
-        lambda: None,
+        Onlooker(),
         clock=count(step=10.0).__next__,
         turn_s=0.01,
     )
@@ -265,7 +267,7 @@ def test_a_store_that_goes_away_ends_the_run_and_the_next_one_goes_on(
             fleet_path(ORDER).rename(aside)
 
     with pytest.raises(StorageError, match="could not write to the fleet's store"):
-        run_fleet(ORDER, workers, take_away, clock=count(step=10.0).__next__, turn_s=0.01)
+        run_fleet(ORDER, workers, Onlooker(take_away), clock=count(step=10.0).__next__, turn_s=0.01)
     assert workers.given["db2"][0].cancelled()
     fleet_path(ORDER).unlink(missing_ok=True)  # what looking at it has made
     aside.rename(fleet_path(ORDER))
@@ -284,7 +286,7 @@ def test_two_controllers_do_not_run_one_fleet(answers: list[bytes]) -> None:
             made(Scripted({}))
         refusals.append(caught.value)
 
-    run_fleet(ORDER, Scripted({"db1": [answers[0]], "db2": [answers[1]]}), second, turn_s=0.01)
+    run_fleet(ORDER, Scripted({"db1": [answers[0]], "db2": [answers[1]]}), Onlooker(second), turn_s=0.01)
     assert refusals
     assert refusals[0].message == 'another pgdyno runs the fleet "f"'
     assert refusals[0].hint == "see how far it is: pgdyno fleet status"

@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.model.errors import FleetFileError
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
-from pgdyno.store.fleet_file import read_fleet_file
+from pgdyno.store.fleets.fleet_file import read_fleet_file
 
 
 def read(tmp_path: Path, text: str) -> FleetOrder:
@@ -27,7 +27,7 @@ def test_an_order_is_read_and_machines_go_before_the_file(tmp_path: Path) -> Non
     found = read(
         tmp_path,
         "command = \"pgdyno compare default 'big:work_mem=8MB' --embedded\"\n"
-        'trials = 3\nlimit = "30m"\nprice_per_hour = 1.5\n'
+        'trials = 3\nlimit = "30m"\nprice_per_hour = 1.5\nstore = "service=fleet"\n'
         "[machines.db1]\n[machines.db2]\ntrials = 5\nprice_per_hour = 0\n",
     )
     assert found == FleetOrder(
@@ -35,6 +35,7 @@ def test_an_order_is_read_and_machines_go_before_the_file(tmp_path: Path) -> Non
         ("compare", "default", "big:work_mem=8MB", "--embedded"),
         (OrderedMachine("db1", 3, 1.5), OrderedMachine("db2", 5, 0.0)),
         1800.0,
+        "service=fleet",
     )
 
 

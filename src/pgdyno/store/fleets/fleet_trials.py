@@ -10,17 +10,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from pgdyno.model.errors import StorageError
 from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
-from pgdyno.store.documents import problems
+from pgdyno.model.fleets.trial_store import FleetEvent, TrialStore
+from pgdyno.store.fleets.stored_finding import command_text, finding_text, read_finding, require_command
 from pgdyno.store.sqlite_file import open_sqlite
 
 _VERSION = 1
@@ -39,19 +37,12 @@ CREATE TABLE IF NOT EXISTS event (
 );
 PRAGMA user_version = {_VERSION};
 """
-_FINDING = TypeAdapter(FleetFinding)
-_COMMAND = TypeAdapter(tuple[str, ...])
 _WAIT_S = 10.0  # for a reader; there is one writer
 _COLUMNS = "machine, number, state, lease, attempts, experiment, reason"
 
 
-@dataclass(frozen=True)
-class FleetEvent:
-    """One of the things that befell a trial. ``at`` is the time: ISO 8601, UTC."""
-
-    at: str
-    what: str
-    detail: str | None = None
+class _StaleError(Exception):
+    """The trial is not as its controller knows it."""
 
 
 class FleetStore:
@@ -60,6 +51,7 @@ class FleetStore:
     def __init__(self, path: Path) -> None:
         """Open the file, creating it at first use. Raises: StorageError if it cannot be used."""
         self.path = path
+        self._mine: set[tuple[str, int]] = set()
         try:
             self._connection, _ = open_sqlite(path, "the fleet's store", _VERSION, "FULL", _WAIT_S)
             self._connection.executescript(_SCHEMA)
@@ -77,17 +69,12 @@ class FleetStore:
         Raises: StorageError if the fleet was begun with another command: its trials would not be alike.
         """
         with self._transaction() as connection:
-            command = _COMMAND.dump_json(order.command).decode()
             connection.execute(
-                "INSERT INTO fleet SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM fleet)", (fleet_id, command)
+                "INSERT INTO fleet SELECT ?, ? WHERE NOT EXISTS (SELECT 1 FROM fleet)",
+                (fleet_id, command_text(order)),
             )
             found, begun = connection.execute("SELECT id, command FROM fleet").fetchone()
-            if begun != command:
-                raise StorageError(
-                    f'the fleet "{order.name}" was begun with another command',
-                    detail=f"pgdyno {' '.join(_COMMAND.validate_json(begun))}",
-                    hint="give the file another name: that makes another fleet",
-                )
+            require_command(order, begun)
             connection.executemany(
                 "INSERT OR IGNORE INTO trial VALUES (?, ?, ?, 0, 0, NULL, NULL)",
                 (
@@ -103,24 +90,36 @@ class FleetStore:
         query = f"SELECT {_COLUMNS} FROM trial ORDER BY machine, number"  # noqa: S608 — ours
         return [_trial(row) for row in self._connection.execute(query)]
 
-    def write(self, trial: FleetTrial, event: FleetEvent, finding: FleetFinding | None = None) -> None:
+    def changed_by_others(self) -> Sequence[FleetTrial]:
+        """Return none: one controller alone has the file."""
+        return ()
+
+    def abandoned(self) -> Sequence[FleetTrial]:
+        """Return the leased trials that were leased before the file was opened."""
+        leased = (one for one in self.trials() if one.state is FleetTrialState.LEASED)
+        return [one for one in leased if one.place not in self._mine]
+
+    def write(
+        self, before: FleetTrial, after: FleetTrial, event: FleetEvent, finding: FleetFinding | None = None
+    ) -> bool:
         """Write a trial's new state, the event behind it, and its result; all of it or nothing.
 
-        Raises: StorageError if it cannot be written; a result can be that of one trial alone.
+        False: nothing is written, since the trial is not as it was ``before``, or another has this result.
+        Raises: StorageError if the file cannot be written.
         """
-        with self._transaction() as connection:
-            if finding is not None:
-                document = finding_text(finding)
-                connection.execute(
-                    "INSERT INTO result VALUES (?, ?, ?)",
-                    (finding.experiment, finding.blocks_sha256, document),
-                )
-            connection.execute(
-                "UPDATE trial SET state = ?, lease = ?, attempts = ?, experiment = ?, reason = ?"
-                " WHERE machine = ? AND number = ?",
-                (trial.state, trial.lease, trial.attempts, trial.experiment, trial.reason, *trial.place),
-            )
-            _add_event(connection, trial, event)
+        if finding is not None and self.answered_with(finding) is not None:
+            return False
+        try:
+            with self._transaction() as connection:
+                _update(connection, before, after)
+                if finding is not None:
+                    result = (finding.experiment, finding.blocks_sha256, finding_text(finding))
+                    connection.execute("INSERT INTO result VALUES (?, ?, ?)", result)
+                _add_event(connection, after, event)
+        except _StaleError:
+            return False
+        self._mine.add(after.place)
+        return True
 
     def record(self, trial: FleetTrial, event: FleetEvent) -> None:
         """Write an event that changed nothing."""
@@ -131,14 +130,7 @@ class FleetStore:
         """Yield the machine and the finding of every trial that is done. Raises: StorageError."""
         query = "SELECT machine, finding FROM trial JOIN result USING (experiment) ORDER BY machine, number"
         for machine, document in self._connection.execute(query):
-            try:
-                yield machine, _FINDING.validate_json(document)
-            except ValidationError as error:
-                raise StorageError(
-                    f'a result in the fleet\'s store "{self.path}" cannot be read',
-                    detail=problems(error),
-                    hint="upgrade pgdyno if a newer one has stored it",
-                ) from error
+            yield machine, read_finding(document, f'the fleet\'s store "{self.path}"')
 
     def answered_with(self, finding: FleetFinding) -> FleetTrial | None:
         """Return the trial that has this result, by its id or its figures; None if there is none."""
@@ -178,16 +170,6 @@ class FleetStore:
             ) from error
 
 
-def finding_text(finding: FleetFinding) -> str:
-    """Return a finding as it is stored. Raises: StorageError where a figure is infinite or NaN."""
-    document = _FINDING.dump_json(finding).decode()
-    try:
-        _FINDING.validate_json(document)  # has null for such figures
-    except ValidationError as error:
-        raise StorageError("the finding cannot be stored", detail=problems(error)) from error
-    return document
-
-
 def _trial(row: Sequence[Any]) -> FleetTrial:
     machine, number, state, *others = row
     return FleetTrial(machine, number, FleetTrialState(state), *others)
@@ -198,3 +180,20 @@ def _add_event(connection: sqlite3.Connection, trial: FleetTrial, event: FleetEv
         "INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)",
         (event.at, *trial.place, trial.lease, event.what, event.detail),
     )
+
+
+def _update(connection: sqlite3.Connection, before: FleetTrial, after: FleetTrial) -> None:
+    """Write a trial's new state. Raises: _StaleError if it is not as it was ``before``."""
+    done = connection.execute(
+        "UPDATE trial SET state = ?, lease = ?, attempts = ?, experiment = ?, reason = ?"
+        " WHERE machine = ? AND number = ? AND state = ? AND lease = ?",
+        (
+            *(after.state, after.lease, after.attempts, after.experiment, after.reason),
+            *(*before.place, before.state, before.lease),
+        ),
+    )
+    if done.rowcount != 1:
+        raise _StaleError
+
+
+_: type[TrialStore] = FleetStore

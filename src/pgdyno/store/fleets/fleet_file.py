@@ -61,6 +61,7 @@ class _FleetFile(_Strict):
     """The whole file."""
 
     command: Annotated[tuple[str, ...], BeforeValidator(_words)]
+    store: Annotated[str, Field(min_length=1)] | None = None
     trials: _Trials = 1
     limit: Annotated[float, BeforeValidator(_seconds)] = _USUAL_LIMIT_S
     price_per_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -91,6 +92,7 @@ def read_fleet_file(path: Path) -> FleetOrder:
         parsed.command,
         tuple(_machine(name, table, parsed) for name, table in parsed.machines.items()),
         parsed.limit,
+        parsed.store,
     )
 
 

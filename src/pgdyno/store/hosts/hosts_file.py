@@ -7,12 +7,13 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.model.errors import HostsFileError
 from pgdyno.model.hosts.cpu_list import parse_cpu_list
 from pgdyno.store.toml_file import read_toml_file
+from pgdyno.store.toml_mistakes import mistakes
 
 _MOST_CHARACTERS = 64 << 10  # arbitrary; a file with 64 hosts has 8,000
 _MOST_HOSTS = 64  # arbitrary: each takes a connection and a thread
@@ -103,6 +104,23 @@ def read_hosts_file(path: Path) -> CellHosts:
         if_larger=_SEVERAL,
         if_unreadable="docs/guides/two-machines.md has an example; name another file with --cell",
     )
+    return _cell(
+        path, parsed, 'give each host a role: [hosts.db1] role = "server", [hosts.client1] role = "load"'
+    )
+
+
+def cell_of(path: Path, document: object, if_roles_are_wrong: str) -> CellHosts:
+    """Return the cell in a document of hosts.toml's form that comes from another file; the last is a hint.
+
+    Raises: HostsFileError listing everything that is wrong with it.
+    """
+    try:
+        return _cell(path, _HostsFile.model_validate(document), if_roles_are_wrong)
+    except ValidationError as error:
+        raise mistakes(path, error, HostsFileError) from error
+
+
+def _cell(path: Path, parsed: _HostsFile, if_roles_are_wrong: str) -> CellHosts:
     hosts = [_host(name, table, path.parent) for name, table in parsed.hosts.items()]
     servers = [host for host in hosts if host.role is HostRole.SERVER]
     loads = [host for host in hosts if host.role is HostRole.LOAD]
@@ -110,7 +128,7 @@ def read_hosts_file(path: Path) -> CellHosts:
         raise HostsFileError(
             f'"{path}" has {len(servers)} servers and {len(loads)} load hosts',
             detail="a cell has one server and one load host or more",
-            hint='give each host a role: [hosts.db1] role = "server", [hosts.client1] role = "load"',
+            hint=if_roles_are_wrong,
         )
     return CellHosts(
         server=servers[0],
@@ -146,6 +164,6 @@ def _file(beside: Path, name: str) -> Path:
         file, is_there = Path(name), False
     if not is_there:
         raise HostsFileError(
-            f'there is no file "{file}"', hint="hosts.toml names it: correct key or ssh_config"
+            f'there is no file "{file}"', hint="the cell's file names it: correct the key or ssh_config"
         )
     return file

@@ -1,0 +1,1 @@
+"""Fleets: the file that orders one, and its trials in a store."""
