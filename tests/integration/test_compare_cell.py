@@ -289,9 +289,9 @@ def test_with_allow_fewer_the_other_load_host_goes_on(
         cell["client2"].link("down")
         try:
             await_line(process, LOST.format("client2"))
-            said, errors = process.communicate(timeout=180)
         finally:
             cell["client2"].link("up")
+        said, errors = process.communicate(timeout=180)
     assert said, errors
     document = json.loads(said)
     assert blocks_lost(document) == lost_in_the_first_round("client2")
