@@ -17,7 +17,7 @@ from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring.adaptive import next_cells
 from pgdyno.app.measuring.evidence import Evidence, Facts
 from pgdyno.app.measuring.likeness_reading import likened
-from pgdyno.app.measuring.load_hosts.regained import AfterLoss, end_without_host
+from pgdyno.app.measuring.load_hosts.regained import NOT_NEEDED, AfterLoss, Regained, end_without_host
 from pgdyno.app.measuring.recovery import recover
 from pgdyno.app.measuring.resumption import require_same
 from pgdyno.app.measuring.rounds import Running, run_round
@@ -251,28 +251,31 @@ class ExperimentRun:
             self.store.save(experiment)
             experiment = judge_again(experiment)
             if running.lost:
-                running = self._after_loss(experiment.id, running, plan.done)
                 plan = plan.after_loss(experiment.blocks)
             else:
                 round_s, elapsed_s = self.clock() - round_started, self.clock() - started
                 plan = plan.after(round_s, elapsed_s, experiment.blocks)
                 self.progress.advance(elapsed_s, elapsed_s + plan.left * round_s)
-            if self._is_over(study, experiment, is_half=plan.is_half):
+            is_over = plan.left == 0 or self._is_over(study, experiment, is_half=plan.is_half)
+            if running.lost:
+                running = self._after_loss(experiment.id, running, plan.done, is_over=is_over)
+            if is_over:
                 break
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
         return self._conclude(study, told, is_complete=True)
 
-    def _after_loss(self, experiment_id: str, running: Running, round_index: int) -> Running:
-        """Store the loss of a load host; return the context of rounds with those that there are."""
+    def _after_loss(self, experiment_id: str, running: Running, done: int, *, is_over: bool) -> Running:
+        """Store the loss of a load host; return the context of further rounds, with those that there are."""
         lost = running.lost[0]
         why = (lost.detail or lost.message).splitlines()[-1]
-        self.progress.step(f"round {round_index + 1} does not count: load host {lost.host} was lost ({why})")
-        regained = self.after_loss(running.arena, lost)
+        self.progress.step(f"round {done} does not count: load host {lost.host} was lost ({why})")
+        regained = (
+            Regained(running.arena, (), NOT_NEEDED) if is_over else self.after_loss(running.arena, lost)
+        )
         stored = self.store.load_head(experiment_id)
-        note = loss_note(lost.host, round_index, regained.how)
-        told = replace(stored, notes=(*stored.notes, note))
-        self.store.save(with_load_hosts(told, regained.hosts, round_index + 1))
+        told = replace(stored, notes=(*stored.notes, loss_note(lost.host, done, regained.how)))
+        self.store.save(with_load_hosts(told, regained.hosts, done))
         return replace(running, arena=regained.arena, lost=[])
 
     def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:

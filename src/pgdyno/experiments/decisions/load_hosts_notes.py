@@ -19,9 +19,9 @@ def with_load_hosts(experiment: Experiment, names: Sequence[str], first_round: i
     return replace(experiment, load_hosts=(*before, entry), notes=(*experiment.notes, *notes))
 
 
-def loss_note(name: str, round_index: int, what_then: str) -> str:
-    """Return the note on a load host that was lost."""
-    return f'load host "{name}" was lost in round {round_index + 1}: {what_then}'
+def loss_note(name: str, number: int, how: str) -> str:
+    """Return the note on a load host that was lost in a round, counted from 1, and how it went on."""
+    return f'load host "{name}" was lost in round {number}: {how}'
 
 
 def _change_note(before: Sequence[str], names: Sequence[str], first_round: int) -> str:

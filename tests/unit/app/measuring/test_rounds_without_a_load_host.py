@@ -145,6 +145,15 @@ def test_a_first_round_without_a_host_does_not_say_how_many_a_budget_holds(store
     assert len([block for block in done.blocks if block.void is None]) == 15
 
 
+def test_no_host_is_waited_for_after_the_last_round(store: ExperimentStore) -> None:
+    # 560 s after the first hold 14 rounds more: 15, and even 14. A budget repeats only what a verdict lacks.
+    done = run_with_loss(store, Remembered(), end_without_host, in_round=13, budget_s=600.0)
+    assert [block.round for block in done.blocks if block.void] == [13]
+    assert len(done.blocks) == 14
+    assert done.notes[-1] == 'load host "client1" was lost in round 14: no round was left to go on with'
+    assert done.is_complete
+
+
 def test_without_a_host_to_go_on_with_what_there_is_is_kept(store: ExperimentStore) -> None:
     with pytest.raises(LoadHostLostError) as caught:
         run_with_loss(store, Remembered(), end_without_host)

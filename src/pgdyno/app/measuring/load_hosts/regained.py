@@ -9,6 +9,8 @@ from typing import NoReturn, TypeAlias
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.model.errors import LoadHostLostError
 
+NOT_NEEDED = "no round was left to go on with"
+
 
 @dataclass(frozen=True)
 class Regained:
