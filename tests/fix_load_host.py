@@ -30,11 +30,13 @@ echo '{"event": "end"}'
 """
 
 
-def sending(directory: Path, script: str, lifetime_s: float = 60.0) -> DriverSending:
+def sending(
+    directory: Path, script: str, lifetime_s: float = 60.0, owner: str = "pgdyno-load-7"
+) -> DriverSending:
     """Return how the script is sent to this machine, whose python3 is that of these tests."""
     program = directory / "pgdyno-driver"
     program.write_text(script)
-    one = driver_sending(HOST, None, program, ["serve"], {"PGPASSWORD": "s3cret"}, lifetime_s)
+    one = driver_sending(HOST, None, [str(program), "serve"], {"PGPASSWORD": "s3cret"}, lifetime_s, owner)
     return replace(one, argv=[sys.executable, *shlex.split(one.argv[-1])[1:]])
 
 

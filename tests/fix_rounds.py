@@ -6,13 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 import numpy as np
+import pytest
 
 from pgdyno.app.arenas.arena import Arena
+from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.rounds import Running
-from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.variants.variant import Variant
 
 DESIGN = Design()
+
+
+def measured_by(measure: Callable[..., list[Block]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rounds have their blocks from a function."""
+    for name in ("_measure", "_measure_alone"):
+        monkeypatch.setattr(rounds, name, measure)
+    monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
 
 
 def running_in(

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fix_cell import NETWORK, NamespaceCell, NamespaceHost, planted, run, running_cell, slow_way
@@ -158,38 +159,24 @@ def assert_from_both(home: Path, experiment_id: str) -> None:
 
 @contextmanager
 def loading(
-    cell: NamespaceCell, directory: Path, loads: Sequence[str] = ("client1",)
+    cell: NamespaceCell, directory: Path, *options: str, loads: Sequence[str] = ("client1",)
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start a comparison that takes minutes, and wait until its load runs on the load hosts."""
-    process = compare(cell, directory, "--block", "60s", loads=loads)
+    """Start a comparison, and wait until its load runs on the load hosts."""
+    process = compare(cell, directory, *options, loads=loads)
     try:
-        wait_until(lambda: all(b"pgdyno-driver" in commands(cell[name]) for name in loads), 120)
+        wait_until(lambda: all(b"pgdyno-driver\0serve" in commands(cell[name]) for name in loads), 120)
         yield process
     finally:
         process.kill()
         process.communicate()
 
 
+LONG = ("--block", "60s")
+
+
 def commands(host: NamespaceHost) -> bytes:
     paths = [Path(f"/proc/{pid}/cmdline") for pid in host.pids()]
     return b"".join(path.read_bytes() for path in paths if path.exists())
-
-
-@rare
-def test_a_link_that_is_cut_ends_the_comparison_and_all_of_it(cell: NamespaceCell, tmp_path: Path) -> None:
-    with loading(cell, tmp_path) as process:
-        cell["client1"].link("down")
-        try:
-            _, errors = process.communicate(timeout=90)
-            assert cell.own_pids() == ()
-        finally:
-            cell["client1"].link("up")
-    assert process.returncode == 1
-    assert errors.endswith(
-        "pgdyno: ERROR:  pgdyno-driver on client1 failed: it ended before it was stopped  (PGD-402)\n"
-        f"DETAIL:  Timeout, server {cell['client1'].address} not responding.\n"
-        "HINT:  pgdyno cell check looks at client1 and at the network between\n"
-    )
 
 
 @rare
@@ -235,29 +222,115 @@ def test_turns_that_a_host_began_late_do_not_count(cell: NamespaceCell, tmp_path
     assert late > 0
 
 
+def await_line(process: subprocess.Popen[str], words: str) -> None:
+    """Read its progress until a line has these words."""
+    assert process.stderr is not None
+    lines = list[str]()
+    while not lines or words not in lines[-1]:
+        line = process.stderr.readline()
+        assert line, "".join(lines)
+        lines.append(line)
+
+
+SHORT = ("--block", "3s", "--json")
+LOST = "round 1 does not count: load host {} was lost"
+
+
+def lost_in_the_first_round(name: str) -> list[dict[str, object]]:
+    """Return the blocks that do not count, as the JSON document lists them."""
+    where = {"workload": "pgbench-select", "round": 0, "reason": f'load host "{name}" was lost'}
+    return [{**where, "block": 0}]
+
+
+def blocks_lost(document: dict[str, Any]) -> list[dict[str, object]]:
+    return [one for one in document["void_blocks"] if "lost" in one["reason"]]
+
+
 @rare
-def test_the_one_of_two_load_hosts_that_dies_is_named(cell: NamespaceCell, tmp_path: Path) -> None:
-    with loading(cell, tmp_path, BOTH) as process:
+def test_a_load_host_whose_link_was_cut_goes_on_when_it_is_back(cell: NamespaceCell, tmp_path: Path) -> None:
+    with loading(cell, tmp_path, *SHORT) as process:
+        cell["client1"].link("down")
+        try:
+            await_line(process, f"{LOST.format('client1')} (Timeout, server {cell['client1'].address} not")
+            await_line(process, "waiting for client1: client1: ")
+            await_line(process, " s left")
+        finally:
+            cell["client1"].link("up")
+        said, errors = process.communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert blocks_lost(document) == lost_in_the_first_round("client1")
+    (note,) = [note for note in document["notes"] if "was lost" in note]
+    assert re.fullmatch('load host "client1" was lost in round 1: it was back after [0-9]+.s', note)
+    assert document["load_hosts"] == [{"first_round": 0, "names": ["client1"]}]
+    assert document["blocks"] >= 3
+    assert document["is_complete"]
+
+
+@rare
+def test_a_load_host_on_which_all_was_killed_goes_on_and_keeps_nothing(
+    cell: NamespaceCell, tmp_path: Path
+) -> None:
+    with loading(cell, tmp_path, *LONG_TURNS, "--json", loads=BOTH) as process:
         cell["client1"].end_sessions()
-        _, errors = process.communicate(timeout=90)
-    assert process.returncode == 1
-    assert "pgdyno: ERROR:  pgdyno-driver on client1 failed: it ended before it was stopped" in errors
-    directory = Path(f"/proc/{cell['client1'].pids()[0]}/root/run/tmp")
-    for left in directory.glob("pgdyno-*"):  # nobody was there any more to remove it
-        shutil.rmtree(left)
+        await_line(process, LOST.format("client1"))
+        said, errors = process.communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert blocks_lost(document) == lost_in_the_first_round("client1")
+    assert document["load_hosts"] == [{"first_round": 0, "names": ["client1", "client2"]}]
 
 
 @rare
-def test_the_one_of_two_load_hosts_whose_link_is_cut_is_named(cell: NamespaceCell, tmp_path: Path) -> None:
-    with loading(cell, tmp_path, BOTH) as process:
+def test_with_allow_fewer_the_other_load_host_goes_on(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    with loading(cell, tmp_path, *LONG_TURNS, "--allow-fewer", "--json", loads=BOTH) as process:
         cell["client2"].link("down")
         try:
-            _, errors = process.communicate(timeout=90)
-            assert cell.own_pids() == ()
+            await_line(process, LOST.format("client2"))
         finally:
             cell["client2"].link("up")
-    assert process.returncode == 1
-    assert "pgdyno: ERROR:  pgdyno-driver on client2 failed: it ended before it was stopped" in errors
+        said, errors = process.communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert blocks_lost(document) == lost_in_the_first_round("client2")
+    names = [["client1", "client2"], ["client1"]]
+    assert document["load_hosts"] == [{"first_round": n, "names": one} for n, one in enumerate(names)]
+    changed = (
+        'from round 2 on, the load came from host "client1", before from host "client1" and host "client2"'
+    )
+    assert [note for note in document["notes"] if note.startswith(changed)]
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(document["experiment"])
+        (first, *_) = store.slices(experiment.id, "pgbench-select", 1, 0)
+    assert first.apart_ns is None  # nobody else had that turn
+    counted = [block for block in experiment.blocks if block.round > 0]
+    assert all(arm.transactions > 100 for block in counted for arm in block.arms)
+
+
+@rare
+def test_what_was_interrupted_while_a_host_was_lost_is_continued(cell: NamespaceCell, tmp_path: Path) -> None:
+    with loading(cell, tmp_path, *SHORT) as process:
+        cell["client1"].end_sessions()
+        cell["client1"].link("down")
+        try:
+            await_line(process, "waiting for client1")
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=90)
+        finally:
+            cell["client1"].link("up")
+    assert process.returncode == 130
+    assert "interrupted; the block measured so far is kept" in errors
+    (found,) = set(re.findall(r"continue with --resume (\S+)", errors))
+    for left in Path(f"/proc/{cell['client1'].pids()[0]}/root/run/tmp").glob("pgdyno-load-*"):
+        shutil.rmtree(left)  # another pgdyno does not know it
+    said, errors = compare(cell, tmp_path, *SHORT, "--resume", found).communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert document["experiment"] == found
+    assert blocks_lost(document) == lost_in_the_first_round("client1")
+    assert document["is_complete"]
 
 
 @rare
@@ -274,7 +347,7 @@ def test_two_load_hosts_on_one_machine_are_refused(cell: NamespaceCell, tmp_path
 def test_a_comparison_that_is_ended_leaves_nothing(
     cell: NamespaceCell, tmp_path: Path, number: signal.Signals
 ) -> None:
-    with loading(cell, tmp_path, BOTH) as process:
+    with loading(cell, tmp_path, *LONG, loads=BOTH) as process:
         process.send_signal(number)
         process.communicate(timeout=90)
     assert process.returncode in {130, -signal.SIGKILL}
@@ -282,7 +355,7 @@ def test_a_comparison_that_is_ended_leaves_nothing(
 
 @rare
 def test_servers_let_nobody_in_without_the_password(cell: NamespaceCell, tmp_path: Path) -> None:
-    with loading(cell, tmp_path):
+    with loading(cell, tmp_path, *LONG):
         sockets = run(
             "ip", "netns", "exec", cell.hub, "ss", "--listening", "--tcp", "--numeric", "--no-header"
         )

@@ -118,10 +118,10 @@ class InPlace:
     ) -> Tuned:
         """Search on the running server."""
         from pgdyno.app.changes.server_access import server_access
-        from pgdyno.app.measuring.experiment import workloads_by_server
         from pgdyno.app.planning.attached import attach
         from pgdyno.app.tuning.trials_within import trials_in_place
         from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
+        from pgdyno.experiments.design.workload_order import workloads_by_server
 
         limits = self._limits()
         warn_about_password(dsn)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli._acceleration import print_acceleration
-from pgdyno.cli._cell_option import cell_option, on_cell, read_cell, refuse_beside_cell
+from pgdyno.cli._cell_option import cell_options, on_cell, read_cell, refuse_beside_cell
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -129,7 +129,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 )
 @seed_option
 @as_booted_option
-@cell_option
+@cell_options
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),
@@ -204,6 +204,7 @@ class Asked:
     seed: int
     as_booted: bool
     cell_file: Path | None
+    allow_fewer: bool
     tail: str
     allow_load: bool
     allow_restart: bool
@@ -352,8 +353,9 @@ class Asked:
             as_booted=AS_ASKED if self.as_booted else "",
             accepts_patches=self.patched,
         )
+        cell = read_cell(self.cell_file, allows_fewer=self.allow_fewer)
         return AccelerateRequest(
-            on_cell(conditions, read_cell(self.cell_file)),
+            on_cell(conditions, cell, allows_fewer=self.allow_fewer),
             Variant("default"),
             self.budget_s,
             max_loss=self.max_loss,

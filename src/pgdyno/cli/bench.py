@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._cell_option import cell_option
+from pgdyno.cli._cell_option import cell_options
 from pgdyno.cli._measuring_options import emulated_option, measuring_options
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
@@ -33,10 +33,12 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     help="The variant to measure: [SERVER@]NAME[:setting=value,…].",
 )
 @emulated_option
-@cell_option
+@cell_options
 @measuring_options
 @json_option
-def command(variant: str, *, emulated: bool, cell_file: Path | None, is_json: bool, **options: Any) -> None:
+def command(
+    variant: str, *, emulated: bool, cell_file: Path | None, allow_fewer: bool, is_json: bool, **options: Any
+) -> None:
     """Measure one variant alone, without a verdict."""
     from pgdyno.app.studying.compare import bench
     from pgdyno.cli.results import deliver
@@ -46,6 +48,7 @@ def command(variant: str, *, emulated: bool, cell_file: Path | None, is_json: bo
     parsed = parse_variant(variant)
 
     def run(progress: Progress) -> Experiment:
-        return bench(parsed, replace(asked.conditions_on(cell_file), accepts_emulation=emulated), progress)
+        conditions = asked.conditions_on(cell_file, allows_fewer=allow_fewer)
+        return bench(parsed, replace(conditions, accepts_emulation=emulated), progress)
 
     deliver(run, is_json=is_json, is_gate=asked.gate)

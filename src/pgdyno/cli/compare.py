@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pgdyno.cli._cell_option import cell_option
+from pgdyno.cli._cell_option import cell_options
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
@@ -22,10 +22,12 @@ from pgdyno.cli.output import json_option
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
 @workload_option
-@cell_option
+@cell_options
 @measuring_options
 @json_option
-def command(variants: tuple[str, ...], *, cell_file: Path | None, is_json: bool, **options: Any) -> None:
+def command(
+    variants: tuple[str, ...], *, cell_file: Path | None, allow_fewer: bool, is_json: bool, **options: Any
+) -> None:
     """Compare variants of a server; the first is the baseline.
 
     A VARIANT is written [SERVER@]NAME[:setting=value,…]. A setting is PostgreSQL's (jit), a sysctl
@@ -40,5 +42,5 @@ def command(variants: tuple[str, ...], *, cell_file: Path | None, is_json: bool,
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)
-    conditions = asked.conditions_on(cell_file)
+    conditions = asked.conditions_on(cell_file, allows_fewer=allow_fewer)
     deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=asked.gate)

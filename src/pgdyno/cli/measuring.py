@@ -83,7 +83,7 @@ class Measuring:
         workloads = own_workloads or self.chosen_workloads()
         return self._conditions(workloads, self.design(base))
 
-    def conditions_on(self, cell_file: Path | None) -> Conditions:
+    def conditions_on(self, cell_file: Path | None, *, allows_fewer: bool) -> Conditions:
         """Return the conditions, with load hosts if a file names some.
 
         Raises: HostsFileError; UsageError for options and workloads that do not go with them.
@@ -91,13 +91,9 @@ class Measuring:
         from pgdyno.cli._cell_option import on_cell, read_cell, refuse_beside_cell
 
         if cell_file is not None:
-            given = {
-                "--isolate or --no-isolate": self.isolate is not None,
-                "--resume": self.resume is not None,
-            }
-            refuse_beside_cell(given)
-        cell = read_cell(cell_file)
-        return on_cell(self.conditions(), cell)
+            refuse_beside_cell({"--isolate or --no-isolate": self.isolate is not None})
+        cell = read_cell(cell_file, allows_fewer=allows_fewer)
+        return on_cell(self.conditions(), cell, allows_fewer=allows_fewer)
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""

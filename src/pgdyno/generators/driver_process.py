@@ -22,7 +22,7 @@ from pgdyno.generators.process import Wrap
 from pgdyno.generators.transaction_log import MOST_BYTES, keep_sent_part
 from pgdyno.model import numbers
 from pgdyno.model.cells.greeting import await_greeting
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.errors import GeneratorFailedError, LoadHostLostError
 
 Event = Mapping[str, Any]
 
@@ -32,6 +32,8 @@ _MOST_LINE_BYTES = 1 << 20  # the results of 10,000 clients take half of that
 _LOOK_S = 0.1
 _SHOWN = 80  # characters of a line that is no event
 _MOST_LINES = 64  # that wait to be received; more wait in the pipe
+
+ENDED = "it ended before it was stopped"
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ class DriverProcess:
     def pids(self) -> tuple[int, ...]:
         """Its process on this machine; none before it is started."""
         return () if self._process is None or self.distance else (self._process.pid,)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its output has ended; at a distance also because the connection has."""
+        return self._reader is not None and not self._reader.is_alive()
 
     def start(self, job: str) -> None:
         """Start it, give it its job, and wait until all clients are connected."""
@@ -146,7 +153,7 @@ class DriverProcess:
         try:
             status = self._running().wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise self.failure(f"it did not end within {numbers.duration(_END_TIMEOUT_S)}") from None
+            raise self.lost(f"it did not end within {numbers.duration(_END_TIMEOUT_S)}") from None
         if status != 0:
             raise self.failure(f"its status is {status}")
         return phase
@@ -176,6 +183,14 @@ class DriverProcess:
             hint=f"pgdyno cell check looks at {self.distance.host} and at the network between",
         )
 
+    def lost(self, why: str) -> GeneratorFailedError:
+        """Return an error for one that has gone or says nothing: at a distance its host is lost."""
+        failed = self.failure(why)
+        if self.distance is None:
+            return failed
+        host = self.distance.host
+        return LoadHostLostError(failed.message, host=host, detail=failed.detail, hint=failed.hint)
+
     def _cover(self, distance: Distance) -> None:
         """Send everything that comes before the job, and wait until it has arrived."""
         ends_s = time.monotonic() + distance.arrival_limit_s
@@ -195,16 +210,16 @@ class DriverProcess:
             room -= keep_sent_part(distance.host, distance.log_prefixes, self.expect("log", event))
             if room < 0:
                 raise self.failure(f"its logs have more than {numbers.size(distance.most_log_bytes)}")
-        raise self.failure(f"its logs did not come within {numbers.duration(distance.logs_limit_s)}")
+        raise self.lost(f"its logs did not come within {numbers.duration(distance.logs_limit_s)}")
 
     def _line(self, timeout_s: float, late: str | None = None) -> bytes:
         """Return the next line of its output. Raises: GeneratorFailedError if none comes in time."""
         try:
             heard = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
-            raise self.failure(late or f"it said nothing for {timeout_s:.0f} s") from None
+            raise self.lost(late or f"it said nothing for {timeout_s:.0f} s") from None
         if heard is None:
-            raise self.failure("it ended before it was stopped")
+            raise self.lost(ENDED)
         self.heard_ns, line = heard
         if len(line) > _MOST_LINE_BYTES:
             raise self.failure(f"it said a line of more than {numbers.size(_MOST_LINE_BYTES)}")
@@ -225,7 +240,7 @@ class DriverProcess:
             self._pour(f"{line}\n".encode(), ends_s, "it takes no command")
         except BrokenPipeError:
             self.receive(_END_TIMEOUT_S)  # raises what the driver said before it ended
-            raise self.failure("it ended before it was stopped") from None
+            raise self.lost(ENDED) from None
 
     def _pour(self, text: bytes, ends_s: float, late: str) -> None:
         """Write to its input, in pieces that its pipe has room for: nothing waits without end.
@@ -237,7 +252,7 @@ class DriverProcess:
         waiting.register(pipe, select.POLLOUT)
         while rest:
             if not waiting.poll(max(0.0, ends_s - time.monotonic()) * 1000):
-                raise self.failure(late)
+                raise self.lost(late)
             rest = rest[os.write(pipe.fileno(), rest[: select.PIPE_BUF]) :]
 
     def _running(self) -> subprocess.Popen[bytes]:

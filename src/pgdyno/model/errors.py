@@ -26,6 +26,7 @@
     ├── GeneratorError                 PGD-400  exit 1
     │   ├── GeneratorMissingError      PGD-401
     │   └── GeneratorFailedError       PGD-402
+    │       └── LoadHostLostError      PGD-403
     ├── StorageError                   PGD-500  exit 1   disk full, unreadable store or bundle
     ├── MeasurementError               PGD-600  exit 1   the machine is too noisy to say anything
     ├── RemoteHostError                PGD-650  exit 1   a host of a cell does not answer as it should
@@ -214,6 +215,18 @@ class GeneratorFailedError(GeneratorError):
     """The load generator ended with an error or stopped making progress."""
 
     code = "PGD-402"
+
+
+class LoadHostLostError(GeneratorFailedError):
+    """A load host, or the driver there, went away while it issued load."""
+
+    code = "PGD-403"
+
+    def __init__(
+        self, message: str, *, host: str, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.host = host
 
 
 class StorageError(PgdynoError):

@@ -84,9 +84,14 @@ def _hide_statements(document: dict[str, Any]) -> None:
 
 
 def _hide_cell(document: dict[str, Any]) -> None:
-    """Give the file with a cell's hosts its usual name: it may be called after their owner."""
+    """Give the file with a cell's hosts its usual name, and load hosts numbers: owners have named them."""
     if CELL_OPTION in document.get("options", {}):
         document["options"] = {**document["options"], CELL_OPTION: "hosts.toml"}
+    hosts = document.get("load_hosts", [])
+    known = list(dict.fromkeys(name for one in hosts for name in one["names"]))
+    document["load_hosts"] = [
+        {**one, "names": [f"load-host-{known.index(name) + 1}" for name in one["names"]]} for one in hosts
+    ]
 
 
 def _statements(document: Mapping[str, Any]) -> Iterator[str]:

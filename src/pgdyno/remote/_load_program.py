@@ -133,7 +133,7 @@ def main(greeting: str) -> None:
     with alone():
         header = json.loads(sys.stdin.buffer.readline())
         with working_in(place):
-            own = tempfile.TemporaryDirectory(prefix="pgdyno-", dir=place)
+            own = tempfile.TemporaryDirectory(prefix=f"{greeting}-", dir=place)
         with own as directory:
             with working_in(place):
                 program = placed(Path(directory), header)

@@ -28,6 +28,7 @@ from pgdyno.remote._network_program import accept, listen, own_address, probe
 
 PROGRAM_LIMIT_S = 5.0  # for a program that says its version
 WAKE_UP_LIMIT_S = 15.0
+LEFT_LIMIT_S, LEFT_POLL_S = 10.0, 0.05  # for loads that were cut off to end
 MOST_PROGRAMS = 16  # directories with a PostgreSQL
 USUAL_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
 TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
@@ -211,10 +212,37 @@ def wake_up(question: dict[str, Any]) -> dict[str, Any]:
     return {"waker": cpus[0], "woken": cpus[-1], **json.loads(done.stdout.decode())}
 
 
+def take_away(question: dict[str, Any]) -> dict[str, Any]:
+    """End the loads of an owner that were cut off here, and remove their directories."""
+    owner, ends = question["owner"], time.monotonic() + LEFT_LIMIT_S
+    left = pids_of(owner)
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)  # the program there takes all away, as when its time is over
+    while pids_of(owner) and time.monotonic() < ends:
+        time.sleep(LEFT_POLL_S)
+    for directory in Path(os.environ.get("TMPDIR") or TEMPORARY).glob(f"{owner}-*"):
+        if directory.lstat().st_uid == os.geteuid():
+            shutil.rmtree(str(directory))
+    return {"ended": len(left)}
+
+
+def pids_of(owner: str) -> list[int]:
+    """Return our user's processes that have an owner on their command line."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            is_ours = process.stat().st_uid == os.geteuid()
+            if is_ours and owner.encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
 ANSWERS = {
     "clock": clock,
     "facts": facts,
     "trial_write": trial_write,
+    "take_away": take_away,
     "wake_up": wake_up,
     "listen": listen,
     "accept": accept,

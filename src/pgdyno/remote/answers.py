@@ -71,6 +71,12 @@ class TrialWriteAnswer(_Strict):
     may_run_programs: bool
 
 
+class TakenAwayAnswer(_Strict):
+    """The number of processes that a load left."""
+
+    ended: _Count
+
+
 class WakeUpAnswer(_Strict):
     """Times of wake-ups between two CPUs."""
 

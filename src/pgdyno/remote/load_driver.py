@@ -21,7 +21,14 @@ from pgdyno.remote.channel import Channel, opened_channel
 from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
-__all__ = ["DOES_NOT_RUN", "ISSUES_LOAD", "DriverSending", "driver_sending", "require_driver_runs"]
+__all__ = [
+    "DOES_NOT_RUN",
+    "ISSUES_LOAD",
+    "DriverSending",
+    "driver_sending",
+    "new_owner",
+    "require_driver_runs",
+]
 
 LOAD_MODULES = ("_load_program",)
 DOES_NOT_RUN = f"{PROGRAM} {NOT_RUN}"  # the host's last words then; the system's follow
@@ -43,28 +50,39 @@ class DriverSending:
 def driver_sending(
     host: CellHost,
     ssh_config: Path | None,
-    program: Path,
-    arguments: Sequence[str],
+    command: Sequence[str],
     environment: Mapping[str, str],
     lifetime_s: float,
+    owner: str,
 ) -> DriverSending:
-    """Return how to start the driver on a host, where it lives for so long at most."""
-    load, greeting = program_text(LOAD_MODULES), f"pgdyno-load-{secrets.token_hex(16)}"
+    """Return how to start the driver on a host, by its command here; it lives for so long at most.
+
+    Its processes and its directory there have the owner in their names.
+    """
+    load, greeting = program_text(LOAD_MODULES), f"{owner}-{secrets.token_hex(16)}"
     argv = ssh_command(host, ssh_config, start_command(load, greeting, lifetime_s), is_alone=True)
-    packed, checksum = _packed(program)
+    program, *arguments = command
+    packed, checksum = _packed(Path(program))
     header = {
         "size": len(packed),
         "sha256": checksum,
-        "arguments": list(arguments),
+        "arguments": arguments,
         "environment": dict(environment),
     }
     first = load + json.dumps(header).encode() + b"\n" + packed
     return DriverSending(argv, ssh_environment(), first, greeting)
 
 
-def require_driver_runs(host: CellHost, ssh_config: Path | None, program: Path, limit_s: float) -> None:
+def new_owner() -> str:
+    """Return a name for the loads of one experiment on one host, which nobody else has."""
+    return f"pgdyno-load-{secrets.token_hex(16)}"
+
+
+def require_driver_runs(
+    host: CellHost, ssh_config: Path | None, program: Path, limit_s: float, owner: str
+) -> None:
     """Send the driver to a host, and let it say its version. Raises: RemoteHostError with its words."""
-    sending = driver_sending(host, ssh_config, program, ["--version"], {}, limit_s)
+    sending = driver_sending(host, ssh_config, [str(program), "--version"], {}, limit_s, owner)
     with opened_channel(sending.argv, sending.environment) as channel:
         channel.ends_s = time.monotonic() + limit_s
         watchdog = threading.Timer(limit_s, channel.stop)  # sending has no limit of its own

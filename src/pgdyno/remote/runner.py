@@ -22,6 +22,7 @@ from pgdyno.remote.answers import (
     Failed,
     ListenAnswer,
     ProbeAnswer,
+    TakenAwayAnswer,
     TrialWriteAnswer,
     WakeUpAnswer,
     parse_answer,
@@ -64,6 +65,10 @@ class Runner:
     def trial_write(self, size_bytes: int) -> TrialWriteAnswer:
         """Have it write a file, and remove it."""
         return self._answered(self._asked(TrialWriteAnswer, do="trial_write", bytes=size_bytes))
+
+    def take_away(self, owner: str) -> int:
+        """Have it end an owner's loads that were cut off; return the number of their processes."""
+        return self._answered(self._asked(TakenAwayAnswer, do="take_away", owner=owner)).ended
 
     def wake_up(self, program: str, cpus: tuple[int, ...]) -> WakeUpAnswer | Failed:
         """Have it run the program of wake-ups, between CPUs of a set; an empty one stands for all."""

@@ -36,6 +36,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "settings": to_document(experiment.settings),
         "durability": durability_document(experiment),
         "awake": to_document(experiment.awake),
+        "load_hosts": to_document(experiment.load_hosts),
         "likenesses": {
             name: {"likeness": one.least, "by_quantity": dict(one.by_quantity)}
             for name, one in experiment.likenesses.items()

@@ -25,7 +25,9 @@ from tests.fix_servers import wait_until
 
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.transaction_log import TransactionLog
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.errors import GeneratorFailedError, LoadHostLostError
+from pgdyno.remote import _runner_program
+from pgdyno.remote.load_driver import new_owner
 from pgdyno.server.process.processes import is_alive
 
 
@@ -97,6 +99,24 @@ def test_the_driver_ends_with_its_starter(tmp_path: Path, number: signal.Signals
         pid = int((tmp_path / "pid").read_text())
         wait_until(lambda: not is_alive(pid))
     assert len(list(there(tmp_path).iterdir())) == (number is signal.SIGKILL)
+
+
+def test_one_that_was_cut_off_is_ended_and_taken_away_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = new_owner()
+    script = 'read job; echo \'{"event": "ready"}\'\nexec sleep 600\n'
+    monkeypatch.setenv("TMPDIR", str(there(tmp_path)))
+    with closing(driver(tmp_path, sending(tmp_path, SAYS_ITS_VERSION + script, owner=owner))) as process:
+        process.start("{}")
+        assert _runner_program.take_away({"owner": new_owner()}) == {"ended": 0}
+        (there(tmp_path) / f"{owner}-of-a-killed-one").mkdir()
+        (there(tmp_path) / "pgdyno-load-of-others").mkdir()
+        assert _runner_program.take_away({"owner": owner})["ended"] > 0
+        with pytest.raises(LoadHostLostError) as caught:
+            process.receive(30)
+    assert (caught.value.host, caught.value.detail) == ("client1", "the time of the load is over")
+    assert [path.name for path in there(tmp_path).iterdir()] == ["pgdyno-load-of-others"]
 
 
 def test_what_is_no_event_is_told(tmp_path: Path) -> None:

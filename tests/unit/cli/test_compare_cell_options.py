@@ -12,7 +12,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.load_from_cell import loaded_from_cell
+from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.main import cli
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
@@ -31,9 +31,8 @@ COMPARE = ("compare", "a", "b", "--embedded", "--workload", "pgbench-select", "-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--resume", "x"], "--resume"),
         (["--no-isolate"], "--isolate or --no-isolate"),
-        (["--isolate", "--resume", "x"], "--isolate or --no-isolate and --resume"),
+        (["--isolate", "--resume", "x"], "--isolate or --no-isolate"),
     ],
 )
 def test_options_that_mean_nothing_with_a_load_host_are_refused(options: list[str], said: str) -> None:
@@ -42,18 +41,19 @@ def test_options_that_mean_nothing_with_a_load_host_are_refused(options: list[st
     assert error.message == f"--cell does not go with {said}"
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        (("bench", "pgbench-select", "--embedded", "--resume", "x"), "--resume"),
-        (("accelerate", "--dsn", "host=/none", "--allow-load"), "--allow-load"),
-    ],
-)
-def test_other_commands_refuse_options_as_well(command: tuple[str, ...], said: str) -> None:
-    asked = [*command, "--cell", "hosts.toml"]
+def test_accelerate_refuses_an_option_as_well() -> None:
+    asked = ["accelerate", "--dsn", "host=/none", "--allow-load", "--cell", "hosts.toml"]
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == f"--cell does not go with {said}"
+    assert error.message == "--cell does not go with --allow-load"
+
+
+def test_fewer_load_hosts_than_none_are_refused() -> None:
+    asked = [*COMPARE[:-1], "--allow-fewer"]
+    error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == "--allow-fewer is for load hosts, and there are none"
+    assert error.hint == "name them: --cell FILE"
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

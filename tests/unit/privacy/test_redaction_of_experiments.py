@@ -14,9 +14,11 @@ from tests.golden.synthetic import HOST, SERVER, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.app.cells.reach import ReachedLoadHost
+from pgdyno.experiments.decisions.load_hosts_notes import with_load_hosts
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
+from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.step_record import Stall, StallCause
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.variants.variant import Variant
@@ -58,10 +60,16 @@ def without_secrets(base: Experiment) -> Experiment:
 
 def test_the_load_host_of_a_cell_has_no_name_elsewhere() -> None:
     host = CellHost("acme-client", HostRole.LOAD, "acme-client")
-    reached = ReachedLoadHost(host, None, "10.20.30.40", "10.20.30.41", (0, 1), 0.0001, 0.0002, "boot")
+    reached = ReachedLoadHost(host, None, "10.20.30.40", "10.20.30.41", (0, 1), 0.0001, 0.0002, "boot", "o")
     note = reached.note(2)
-    there = portable(replace(experiment(), notes=(note,), options={"cell": "acme-lab.toml"}))
+    found = replace(experiment(), notes=(note,), options={"cell": "acme-lab.toml"})
+    found = with_load_hosts(found, ["acme-client", "acme-other"], 0)
+    there = portable(with_load_hosts(found, ["acme-other"], 3))
     assert there.options == {"cell": "hosts.toml"}
+    assert there.load_hosts == (
+        LoadHosts(0, ("load-host-1", "load-host-2")),
+        LoadHosts(3, ("load-host-2",)),
+    )
     assert "acme" not in json.dumps(dump_experiment(there))
     assert "over the network, round trip 100\N{NO-BREAK SPACE}µs" in there.notes[0]
 

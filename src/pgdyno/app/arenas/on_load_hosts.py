@@ -67,14 +67,13 @@ class OnLoadHosts:
         request: LoadRequest,
     ) -> HostDriver:
         """Return the same driver, sent to a host for its part."""
-        program, *arguments = load.process.argv
         sending = driver_sending(
             there.host,
             there.ssh_config,
-            Path(program),
-            arguments,
+            load.process.argv,
             {"PGPASSWORD": self.entrance.password},
             2 * request.duration_s + _SPARE_S,  # its turns have gaps of a round trip, and ends may be slow
+            there.owner,
         )
         prefixes = [prefix.with_name(f"{prefix.name}.{index}") for prefix in load.prefixes]
         output = load.process.output_file.with_suffix(f".{index}.out")

@@ -19,7 +19,7 @@ from pgdyno.model.errors import RemoteHostError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.remote.answers import FactsAnswer
-from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, require_driver_runs
+from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner, require_driver_runs
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
 
@@ -33,7 +33,8 @@ _NOEXEC = os.strerror(errno.EACCES)
 class ReachedLoadHost:
     """A load host that can issue load: its CPUs, its address as we see it, and the way to ours.
 
-    ``words_s`` is how long a word to it and back takes, through ssh. ``boot_id`` names its running kernel.
+    ``words_s`` is how long a word to it and back takes, through ssh. ``boot_id`` names its running kernel,
+    ``owner`` our loads there.
     """
 
     host: CellHost
@@ -44,6 +45,7 @@ class ReachedLoadHost:
     round_trip_s: float
     words_s: float
     boot_id: str
+    owner: str
 
     def note(self, threads: int) -> str:
         """Return the note for readers of the results. The name is in quotes, so that bundles hide it."""
@@ -62,7 +64,8 @@ def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple
     """
     address, found = _own_address(cell.server), dict[str, ReachedLoadHost]()
     for host in cell.loads:
-        reached = _reached(cell, host, address, driver, progress)
+        progress.step(f"asking {host.name}, and trying the network")
+        reached = _reached(cell, host, address, driver, new_owner())
         first = found.setdefault(reached.boot_id, reached)
         if first is not reached:
             raise RemoteHostError(
@@ -72,10 +75,21 @@ def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple
     return tuple(found.values())
 
 
-def _reached(
-    cell: CellHosts, host: CellHost, address: str, driver: Path, progress: Progress
-) -> ReachedLoadHost:
-    progress.step(f"asking {host.name}, and trying the network")
+def reach_again(cell: CellHosts, lost: ReachedLoadHost, driver: Path) -> ReachedLoadHost:
+    """Ask a load host that was lost again, and take away the rest of its last load.
+
+    Raises: as ``reach_load_hosts``.
+    """
+    found = _reached(cell, lost.host, lost.server_address, driver, lost.owner)
+    if found.address != lost.address:
+        raise RemoteHostError(
+            f"{lost.host.name} has another address than before: {found.address} instead of {lost.address}",
+            hint="servers let in the addresses that load hosts had at the beginning: give it that one again",
+        )
+    return found
+
+
+def _reached(cell: CellHosts, host: CellHost, address: str, driver: Path, owner: str) -> ReachedLoadHost:
     lifetime_s = _FACTS_S + PROBE_S + _GRACE_S
     with ExitStack() as stack:
         here = stack.enter_context(runner_here(lifetime_s))
@@ -85,17 +99,18 @@ def _reached(
         here.begin()
         try:
             there.begin()
+            there.take_away(owner)
             words_s, facts = asked_clock(there).round_trip_s, there.facts(host)
             cpus = _usable(host, facts, here.facts(host))
             probe = _probe(here, there, address, cell, host)
         except RemoteHostError as error:
             raise _explained(host, cell.ssh_config, error, has_begun=there.has_begun) from error
     try:
-        require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S)
+        require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S, owner)
     except RemoteHostError as error:
         raise _explained(host, cell.ssh_config, error, has_begun=False) from error
     own = (probe.load_address, cpus, probe.round_trip_s, words_s, facts.boot_id)
-    return ReachedLoadHost(host, cell.ssh_config, address, *own)
+    return ReachedLoadHost(host, cell.ssh_config, address, *own, owner)
 
 
 def _own_address(server: CellHost) -> str:

@@ -27,5 +27,6 @@ class Conditions:
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
     is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
-    cell: CellHosts | None = None  # whose load host issues the load; else this machine does
+    cell: CellHosts | None = None  # whose load hosts issue the load; else this machine does
+    allows_fewer: bool = False  # whether to go on without a load host that is lost
     as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake

@@ -8,17 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
-from numpy.random import Generator as Random
 
 from pgdyno import __version__
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring.adaptive import next_cells
 from pgdyno.app.measuring.evidence import Evidence, Facts
 from pgdyno.app.measuring.likeness_reading import likened
+from pgdyno.app.measuring.load_hosts.regained import NOT_NEEDED, AfterLoss, Regained, end_without_host
 from pgdyno.app.measuring.recovery import recover
 from pgdyno.app.measuring.resumption import require_same
 from pgdyno.app.measuring.rounds import Running, run_round
@@ -26,6 +25,7 @@ from pgdyno.app.measuring.sampled_answers import answers_compared
 from pgdyno.app.measuring.tpch.validation import tpch_facts, validated
 from pgdyno.experiments.blocks.disturbance import judge_again, with_disturbance_notes
 from pgdyno.experiments.blocks.wal_ahead import wal_notes
+from pgdyno.experiments.decisions.load_hosts_notes import loss_note, with_load_hosts
 from pgdyno.experiments.decisions.notes import (
     durability_marks,
     hopeless_note,
@@ -37,12 +37,14 @@ from pgdyno.experiments.decisions.notes import (
 from pgdyno.experiments.decisions.round_plan import RoundPlan
 from pgdyno.experiments.decisions.stopping import Futile, counts_nothing, is_finished
 from pgdyno.experiments.design.phase import with_phase
+from pgdyno.experiments.design.workload_order import in_random_order, workloads_by_server
 from pgdyno.experiments.verdicts.analysis import analyse
 from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
 from pgdyno.model.experiments.awake import Awake
 from pgdyno.model.experiments.experiment import Block, Experiment, NoiseFloor, Stopping
+from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.experiments.workload import Workload
@@ -70,6 +72,7 @@ class Context:
     burstable_type: str = ""
     terms: Terms | None = None  # by which a plan is decided
     allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
+    load_hosts: tuple[LoadHosts, ...] = ()  # as in ``Experiment``
 
 
 RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
@@ -88,6 +91,7 @@ class ExperimentRun:
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
     is_futile: Futile | None = None  # asked once, after half of the rounds
     run_round: RunRound = run_round
+    after_loss: AfterLoss = end_without_host
 
     def run(
         self,
@@ -107,11 +111,12 @@ class ExperimentRun:
         study = self._with_turns(study)
         memory_notes = self._memory_notes(study)
         self._prepare(study)
+        asked = self._new(study, context or Context(), memory_notes)
         if resume:
-            experiment = self._resumed(study, resume, memory_notes)
+            experiment = self._resumed(study, resume, asked, memory_notes)
             study = replace(study, design=experiment.design)
         else:
-            experiment = self._new(study, context or Context(), memory_notes)
+            experiment = asked
             self.store.save(experiment)
         try:
             with self.arena.prepared_for(study) as arena:
@@ -194,26 +199,27 @@ class ExperimentRun:
             burstable_type=context.burstable_type,
             terms=context.terms,
             allowed_files=context.allowed_files,
+            load_hosts=context.load_hosts,
         )
 
-    def _resumed(self, study: Study, experiment_id: str, memory_notes: tuple[str, ...]) -> Experiment:
+    def _resumed(
+        self, study: Study, experiment_id: str, asked: Experiment, memory_notes: tuple[str, ...]
+    ) -> Experiment:
         """Return the stored experiment, with the recovered part of its interrupted round.
 
         Raises: UsageError if it is another experiment than the one asked for now.
         """
         stored = self.store.load(experiment_id)
         labels = {*step_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
-        require_same(
-            stored,
-            self._new(study, Context(), memory_notes),
-            labels,
-            is_imported=experiment_id in self.store.origins(),
-        )
+        require_same(stored, asked, labels, is_imported=experiment_id in self.store.origins())
         recovered = recover(stored, self.store, self.arena, self.workloads)
         self.store.add_blocks(experiment_id, recovered)
         self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
         self.arena.loads.forget(experiment_id)
-        return self.store.load(experiment_id)
+        found = self.store.load(experiment_id)
+        if asked.load_hosts:
+            found = with_load_hosts(found, asked.load_hosts[-1].names, _rounds_done(found))
+        return found
 
     def _prepare(self, study: Study) -> None:
         """Let servers judge every variant's settings, then load data sets, before anything is measured."""
@@ -244,14 +250,33 @@ class ExperimentRun:
             experiment = evidence.added_to(self.store.load(experiment.id))
             self.store.save(experiment)
             experiment = judge_again(experiment)
-            round_s, elapsed_s = self.clock() - round_started, self.clock() - started
-            plan = plan.after(round_s, elapsed_s, experiment.blocks)
-            self.progress.advance(elapsed_s, elapsed_s + plan.left * round_s)
-            if self._is_over(study, experiment, is_half=plan.is_half):
+            if running.lost:
+                plan = plan.after_loss(experiment.blocks)
+            else:
+                round_s, elapsed_s = self.clock() - round_started, self.clock() - started
+                plan = plan.after(round_s, elapsed_s, experiment.blocks)
+                self.progress.advance(elapsed_s, elapsed_s + plan.left * round_s)
+            is_over = plan.left == 0 or self._is_over(study, experiment, is_half=plan.is_half)
+            if running.lost:
+                running = self._after_loss(experiment.id, running, plan.done, is_over=is_over)
+            if is_over:
                 break
         measured = self.store.load(experiment.id)
         told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
         return self._conclude(study, told, is_complete=True)
+
+    def _after_loss(self, experiment_id: str, running: Running, done: int, *, is_over: bool) -> Running:
+        """Store the loss of a load host; return the context of further rounds, with those that there are."""
+        lost = running.lost[0]
+        why = (lost.detail or lost.message).splitlines()[-1]
+        self.progress.step(f"round {done} does not count: load host {lost.host} was lost ({why})")
+        regained = (
+            Regained(running.arena, (), NOT_NEEDED) if is_over else self.after_loss(running.arena, lost)
+        )
+        stored = self.store.load_head(experiment_id)
+        told = replace(stored, notes=(*stored.notes, loss_note(lost.host, done, regained.how)))
+        self.store.save(with_load_hosts(told, regained.hosts, done))
+        return replace(running, arena=regained.arena, lost=[])
 
     def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
         """Return the context of a round."""
@@ -334,27 +359,6 @@ def _verdicts(study: Study, experiment: Experiment, workloads: Mapping[str, Work
         design=study.design,
     )
     return withhold(verdicts, experiment)
-
-
-def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
-    """Group workloads that can share started servers, read-only ones first."""
-
-    def servers(workload: Workload) -> tuple[str, int]:
-        return workload.data_set.key, workload.server_memory_bytes or 0
-
-    ordered = sorted(workloads, key=lambda w: (*servers(w), not w.is_read_only))
-    return [list(group) for _, group in groupby(ordered, key=servers)]
-
-
-def in_random_order(workloads: Sequence[Workload], random: Random) -> list[Workload]:
-    """Shuffle the cells of a grid, so that time is not taken for a size's or the clients' effect.
-
-    Those that only read still come first.
-    """
-    if not all(workload.cell for workload in workloads):
-        return list(workloads)
-    shuffled = [workloads[index] for index in random.permutation(len(workloads))]
-    return sorted(shuffled, key=lambda workload: not workload.is_read_only)
 
 
 def _rounds_done(experiment: Experiment) -> int:

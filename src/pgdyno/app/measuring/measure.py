@@ -15,14 +15,17 @@ from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, online_cpus, open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import Context, ExperimentRun
-from pgdyno.app.measuring.load_from_cell import loaded_from_cell
+from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
+from pgdyno.app.measuring.load_hosts.lost_host import after_loss_of, load_hosts_of
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model import numbers
+from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.errors import MemoryProofError, RefusedError
 from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
+from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.hosts.kernel_file import display_name
@@ -62,7 +65,7 @@ def measure(
         arena, study = loaded_from_cell(opened, study, conditions, progress)
         context = _labelled(context or Context(), study, arena)
         if conditions.cell is not None:
-            context = replace(context, options={**context.options, CELL_OPTION: conditions.cell.file_name})
+            context = _loaded_from(conditions.cell, context, arena)
         _require_disk(study, arena, conditions.workloads)
         _require_generators(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
@@ -87,6 +90,7 @@ def measure(
             conditions.workloads,
             is_resumable=conditions.is_resumable,
             is_futile=conditions.is_futile,
+            after_loss=after_loss_of(conditions, study, arena, progress),
         )
         budget_s = conditions.budget_s
         if budget_s is not None:  # of which measuring wake-ups has taken some already
@@ -126,6 +130,12 @@ def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
             hint="run one variant alone, to see whether it works: pgdyno bench --emulated",
         )
     return replace(context, emulated_machine=emulated)
+
+
+def _loaded_from(cell: CellHosts, context: Context, arena: ScratchArena) -> Context:
+    """Return the context with the cell, and its load hosts by name."""
+    options = {**context.options, CELL_OPTION: cell.file_name}
+    return replace(context, options=options, load_hosts=(LoadHosts(0, load_hosts_of(arena.loads)),))
 
 
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:

@@ -4,7 +4,8 @@ Slices are stored as they end, and logs lie on disk until their round has been r
 slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no
 meters: those are read at a block's end. What others took of the CPUs stands with the slices, and is judged as
 ever. Write workloads are not recovered, because the checkpoint that each arm owed was never measured, nor
-long transactions, of which the last one is not in the log; their round is run again.
+long transactions, of which the last one is not in the log, nor load from other hosts, whose logs come when it
+ends; their round is run again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pgdyno.experiments.blocks.observation import ObservedArm, ObservedBlock, Ob
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.experiments.design.schedule import balanced_slices
 from pgdyno.generators.transaction_log import TransactionLog, log_label
-from pgdyno.model.experiments.experiment import Block, DesignKind, Experiment
+from pgdyno.model.experiments.experiment import CELL_OPTION, Block, DesignKind, Experiment
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.store.experiments import ExperimentStore, Place
 
@@ -25,7 +26,7 @@ def recover(
     experiment: Experiment, store: ExperimentStore, arena: Arena, workloads: Mapping[str, Workload]
 ) -> list[Block]:
     """Return the blocks that can be made of slices that have no block yet."""
-    if experiment.design.kind is not DesignKind.DUET:
+    if experiment.design.kind is not DesignKind.DUET or CELL_OPTION in experiment.options:
         return []
     places = [place for place in store.unread(experiment.id) if _is_recoverable(workloads[place.workload])]
     runs = {(place.workload, place.round) for place in places}

@@ -20,10 +20,11 @@ def require_same(
             f"experiment {stored.id} was imported: a measurement here would not be comparable",
             hint="repeat its command line without --resume",
         )
-    if CELL_OPTION in stored.options:
+    if (CELL_OPTION in stored.options) != (CELL_OPTION in asked.options):
+        was = "other hosts" if CELL_OPTION in stored.options else "this machine"
         raise UsageError(
-            f"experiment {stored.id} had its load from another host: it is measured from the beginning",
-            hint="repeat its command line without --resume",
+            f"experiment {stored.id} had its load from {was}",
+            hint="repeat its command line, with --cell or without it as it was, and add --resume",
         )
     if stored.variants != asked.variants or stored.workloads != asked.workloads:
         was = " ".join(str(variant) for variant in stored.variants)

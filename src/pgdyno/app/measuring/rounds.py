@@ -46,7 +46,7 @@ from pgdyno.generators.transaction_log import log_label
 from pgdyno.generators.turns import Turns
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
-from pgdyno.model.errors import HugePagesError, MeasurementError
+from pgdyno.model.errors import HugePagesError, LoadHostLostError, MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
@@ -80,13 +80,17 @@ class Running:
     changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
     answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
     plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
+    lost: list[LoadHostLostError] = field(default_factory=list)  # the load host that went away, if one did
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
     """Run every block of one round over ``workloads``, which share one data set and limit on memory.
 
+    Once a load host is lost, nothing of the round counts that had not ended before.
     Raises: ServerError, GeneratorError, StorageError; the blocks of this round are then lost, others kept.
     """
+    if running.lost:
+        return _without_host(running, round_index, workloads)
     data_set = workloads[0].data_set
     arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
     places = seats(count, round_index)
@@ -95,7 +99,11 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
         writing_s = writing_time_s(workloads, running.design, count)
         arena.restore(running.variants, places, data_set, writing_s)
     if not is_duet:
-        return _alternating_round(running, round_index, workloads, places)
+        try:
+            return _alternating_round(running, round_index, workloads, places)
+        except LoadHostLostError as error:  # trials of one round are compared: all had the same hosts
+            running.lost.append(error)
+            return _without_host(running, round_index, workloads)
     try:
         return _duet_round(running, round_index, workloads, places)
     except HugePagesError as error:
@@ -116,11 +124,21 @@ def _duet_round(
     with running.arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
         running.look_at(arms)
         running.read_durability(arms)
-        for workload in workloads:
-            blocks += _measure(running, round_index, workload, arms, places)
+        for position, workload in enumerate(workloads):
+            try:
+                blocks += _measure(running, round_index, workload, arms, places)
+            except LoadHostLostError as error:
+                running.lost.append(error)
+                blocks += _without_host(running, round_index, workloads[position:])
+                break
         running.read_durability(arms)
         _check_invariant(workloads, arms)
     return blocks
+
+
+def _without_host(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
+    """Return the blocks of a round that a load host was lost in."""
+    return _void_blocks(running, round_index, workloads, f'load host "{running.lost[0].host}" was lost')
 
 
 def _alternating_round(

@@ -18,8 +18,8 @@ from numpy.random import Generator as Random
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.attached_arena import AttachedArena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.measuring.experiment import workloads_by_server
 from pgdyno.app.measuring.rounds import Running, run_round
+from pgdyno.experiments.design.workload_order import workloads_by_server
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import with_pools_for
 from pgdyno.meters import load as load_meters

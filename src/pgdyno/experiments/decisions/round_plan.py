@@ -68,6 +68,12 @@ class RoundPlan:
             plan = _extended(plan, self.budget_s - elapsed_s)
         return replace(plan, half=plan.half or (plan.planned + 1) // 2)
 
+    def after_loss(self, blocks: Sequence[Block]) -> RoundPlan:
+        """Return the plan after a round that a load host was lost in: its length says nothing of others'."""
+        is_first = self.done == self.first
+        plan = replace(self, first=self.first + 1 if is_first else self.first, done=self.done + 1)
+        return _repeating(plan, blocks)
+
 
 def _within(plan: RoundPlan, remaining_s: float, round_s: float) -> RoundPlan:
     """Fill the budget with rounds: once, after the first one.

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgdyno.generators.away.joined import HostTurn, joined_turn, moves
 from pgdyno.generators.drained import await_end, end_driver, told_slice, turns_command
-from pgdyno.generators.driver_process import DriverProcess
+from pgdyno.generators.driver_process import ENDED, DriverProcess
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
+from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.host_log import HostLog
 
@@ -51,7 +53,8 @@ class HostsTurns:
     def warm_up(self, arm: int, duration_s: float) -> None:
         """Give the arm one long turn; the first one starts the drivers and connects all arms."""
         if not self._begun_ns:
-            self._start()
+            with self._lost_host_named():
+                self._start()
         self._turn(arm, duration_s, 0.0)
 
     def take(
@@ -111,15 +114,27 @@ class HostsTurns:
         number, used_us = self.order.index(arm), self._client_cpu_us.setdefault(arm, [0.0] * len(self.hosts))
         command = turns_command([number], slice_s, head_s, delay_s=self.delay_s)
         told, earliest_ns = list[HostTurn](), self.epoch_ns + self.now_ns() + int(self.delay_s * 1e9)
-        for host in self.hosts:
-            host.process.send(command)
-        for index, host in enumerate(self.hosts):
-            taken, client_cpu_ns = told_slice(host.process, number, arm, slice_s + self.delay_s)
-            told.append(HostTurn(taken, self.epoch_ns + host.process.heard_ns))
-            used_us[index] += client_cpu_ns / 1000
-            await_end(host.process, slice_s)
+        with self._lost_host_named():
+            for host in self.hosts:
+                host.process.send(command)
+            for index, host in enumerate(self.hosts):
+                taken, client_cpu_ns = told_slice(host.process, number, arm, slice_s + self.delay_s)
+                told.append(HostTurn(taken, self.epoch_ns + host.process.heard_ns))
+                used_us[index] += client_cpu_ns / 1000
+                await_end(host.process, slice_s)
         self._begun_ns.append((earliest_ns, *(one.turn.start_ns for one in told)))
         try:
             return joined_turn(told, earliest_ns)
         except ValueError as error:
             raise self.hosts[0].process.failure(str(error)) from None
+
+    @contextmanager
+    def _lost_host_named(self) -> Iterator[None]:
+        """Blame the host that has gone: transactions of others may have waited for its locks, and failed."""
+        try:
+            yield
+        except GeneratorFailedError as error:
+            gone = next((host.process for host in self.hosts if host.process.has_ended), None)
+            if gone is None:
+                raise
+            raise gone.lost(ENDED) from error

@@ -16,6 +16,7 @@ from typing import Any
 from pgdyno.model.experiments.at_load import AtLoad
 from pgdyno.model.experiments.awake import Awake
 from pgdyno.model.experiments.likeness import Likeness
+from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.verdict import Verdict
@@ -312,6 +313,7 @@ class Experiment:
     allowed_files: tuple[str, ...] = ()  # of the kernel: those that variants set and no lever does
     at_load: tuple[AtLoad, ...] = ()  # latencies at a fixed rate, measured after this experiment
     likenesses: Mapping[str, Likeness] = field(default_factory=dict)  # of captured workloads, by name
+    load_hosts: tuple[LoadHosts, ...] = ()  # in the order of time; none: the load came from the same host
 
     def operation(self, workload: str) -> str | None:
         """Return the unit of a workload's rate, if not transactions."""

@@ -29,7 +29,9 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.network_entrance import NetworkEntrance
 
 CLIENT = CellHost("client1", HostRole.LOAD, "client1", cpus=(4, 5, 6))
-THERE = ReachedLoadHost(CLIENT, None, "10.0.0.1", "10.0.0.2", (4, 5, 6), 0.0001, 0.0003, "boot1")
+THERE = ReachedLoadHost(
+    CLIENT, None, "10.0.0.1", "10.0.0.2", (4, 5, 6), 0.0001, 0.0003, "boot1", "pgdyno-load-7"
+)
 OTHER = replace(THERE, host=CellHost("client2", HostRole.LOAD, "client2"), address="10.0.0.3", cpus=(0, 1))
 ENTRANCE = NetworkEntrance("10.0.0.1", Path("/rules"), "s3cret")
 HERE = Loads(

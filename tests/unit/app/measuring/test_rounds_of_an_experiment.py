@@ -244,11 +244,14 @@ def test_what_was_imported_is_not_continued(store: ExperimentStore) -> None:
     )
 
 
-def test_what_had_its_load_from_another_host_is_not_continued_from_here(store: ExperimentStore) -> None:
+def test_what_had_its_load_from_other_hosts_is_not_continued_from_here(store: ExperimentStore) -> None:
     workloads = {WORKLOAD: bundled_workloads()[WORKLOAD]}
     study = Study("s", "?", variants=(Variant("a"), Variant("b")), workloads=(WORKLOAD,), design=Design())
     run = ExperimentRun(cast("Arena", NoArena()), store, Lines(), workloads)
     store.save(replace(imported_experiment(), options={"cell": "hosts.toml"}))
     with pytest.raises(UsageError) as caught:
         run.run(study, resume=imported_experiment().id)
-    assert caught.value.message.endswith("had its load from another host: it is measured from the beginning")
+    assert caught.value.message.endswith("had its load from other hosts")
+    assert caught.value.hint == (
+        "repeat its command line, with --cell or without it as it was, and add --resume"
+    )

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from tests.fix_rounds import running_in
+from tests.fix_rounds import measured_by, running_in
 
-from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.model.errors import HugePagesError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind
@@ -53,8 +52,7 @@ def run_alternating(
             for index in range(running.design.blocks_per_round)
         ]
 
-    monkeypatch.setattr(rounds, "_measure_alone", measured)
-    monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
+    measured_by(measured, monkeypatch)
     arena = ArenaWithoutPages()
     return run_round(without_pages(arena, DesignKind.ALTERNATING, said), round_index, WORKLOADS), arena
 

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.generators.away.hosts_turns import HostDriver, HostsTurns
 from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.errors import GeneratorFailedError, LoadHostLostError
 from pgdyno.model.experiments.host_log import HostLog
 
 MS = 1_000_000
@@ -41,6 +41,7 @@ class Far:
         self.asked: list[dict[str, Any]] = []
         self.events: list[tuple[int, Mapping[str, Any]]] = []
         self.turned: Mapping[str, Any] = {}
+        self.has_ended = self.is_stuck = False
 
     def begin(self) -> None:
         self.happened.append(f"reach {self.name}")
@@ -64,6 +65,8 @@ class Far:
 
     def receive(self, timeout_s: float) -> Mapping[str, Any]:
         assert timeout_s > 60  # the driver's own limit
+        if self.is_stuck:
+            raise self.failure("its transactions do not end")
         self.heard_ns, event = self.events.pop(0)
         self.clock.now_ns = max(self.clock.now_ns, self.heard_ns)
         return event
@@ -81,6 +84,9 @@ class Far:
 
     def failure(self, why: str) -> GeneratorFailedError:
         return GeneratorFailedError(f"{self.name}: {why}")
+
+    def lost(self, why: str) -> GeneratorFailedError:
+        return LoadHostLostError(f"{self.name}: {why}", host=self.name)
 
 
 class Reading:
@@ -182,6 +188,19 @@ def test_a_turn_that_was_not_asked_for_is_told_with_the_host() -> None:
     with pytest.raises(GeneratorFailedError) as caught:
         list(cell.turns.take([0], slice_s=0.05, head_s=0.0, servers=cell.servers))
     assert caught.value.message == "client2: it tells of a turn of arm '0' when arm 1 had one"
+
+
+def test_a_host_that_is_gone_is_to_blame_for_what_others_wait_for() -> None:
+    cell = Cell([0, 0])
+    cell.turns.warm_up(1, 0.05)
+    cell.hosts[0].is_stuck = True
+    with pytest.raises(GeneratorFailedError, match="client1: its transactions do not end"):
+        cell.turns.warm_up(1, 0.05)
+    cell.hosts[1].has_ended = True
+    with pytest.raises(LoadHostLostError) as caught:
+        cell.turns.warm_up(1, 0.05)
+    assert caught.value.host == "client2"
+    assert caught.value.message == "client2: it ended before it was stopped"
 
 
 def test_all_hosts_are_given_up_together() -> None:

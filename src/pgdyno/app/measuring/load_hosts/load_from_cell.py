@@ -36,16 +36,12 @@ def loaded_from_cell(
         return arena, study
     workloads = [conditions.workloads[name] for name in study.workloads]
     require_issuable(conditions.cell, workloads, study.design)
-    clients = _fewest_clients(workloads, study.design)
     load_hosts = reach_load_hosts(conditions.cell, arena.loads.find_driver().program, progress)
     addresses = [one.address for one in load_hosts]
     by = entrance(
         arena.loads.scratch, load_hosts[0].server_address, addresses, user=SUPERUSER, database=DATABASE
     )
-    threads = [  # one for each client at most
-        min(len(host.cpus), of_host)
-        for host, of_host in zip(load_hosts, even_parts(clients, len(load_hosts)), strict=True)
-    ]
+    threads = threads_of(load_hosts, fewest_clients(workloads, study.design))
     opened = replace(arena, entrance=by, loads=placed_on(arena.loads, load_hosts, by, threads))
     design = _design(study.design, load_hosts)
     notes = [host.note(count) for host, count in zip(load_hosts, threads, strict=True)]
@@ -62,7 +58,7 @@ def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: D
                 detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
                 hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
             )
-    clients, count = _fewest_clients(workloads, design), len(cell.loads)
+    clients, count = fewest_clients(workloads, design), len(cell.loads)
     if clients < count:
         raise UsageError(
             f"{clients} client{'s' * (clients > 1)} cannot be shared by {count} load hosts",
@@ -71,7 +67,14 @@ def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: D
         )
 
 
-def _fewest_clients(workloads: Iterable[Workload], design: Design) -> int:
+def threads_of(load_hosts: Sequence[ReachedLoadHost], clients: int) -> list[int]:
+    """Return the number of threads that issue load on each host: one for each client at most."""
+    parts = even_parts(clients, len(load_hosts))
+    return [min(len(host.cpus), of_host) for host, of_host in zip(load_hosts, parts, strict=True)]
+
+
+def fewest_clients(workloads: Iterable[Workload], design: Design) -> int:
+    """Return the number of clients of the workload that has fewest."""
     return min(workload.clients or design.clients for workload in workloads)
 
 

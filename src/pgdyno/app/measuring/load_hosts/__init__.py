@@ -1,0 +1,1 @@
+"""Load from load hosts, and rounds after one was lost."""
