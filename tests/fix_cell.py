@@ -180,7 +180,6 @@ class NamespaceCell:
 
     def pgdyno(self, *arguments: str) -> subprocess.Popen[str]:
         """Start pgdyno where it can reach the hosts."""
-        # Not by ip netns exec, which mounts another /sys, without control groups.
         command = ["nsenter", f"--net=/run/netns/{self.hub}", sys.executable, "-m", "pgdyno", *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -303,7 +302,8 @@ def add_addresses(namespace: str, card: str, number: int) -> None:
 @contextmanager
 def sshd(host: NamespaceHost, size: str) -> Iterator[None]:
     """Run the host's sshd; at the end kill all of the host's processes."""
-    command = ["ip", "netns", "exec", host.namespace, "unshare", "--uts", "--mount"]
+    # Not by ip netns exec, which mounts another /sys, without control groups.
+    command = ["nsenter", f"--net=/run/netns/{host.namespace}", "unshare", "--uts", "--mount"]
     command += ["sh", "-c", STARTING, "sh", str(host.directory), host.name, size]
     log = host.directory / "log"
     with log.open("wb") as output:

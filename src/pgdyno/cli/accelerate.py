@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli._acceleration import print_acceleration
-from pgdyno.cli._cell_option import cell_options, on_cell, read_cell, refuse_beside_cell
+from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -38,6 +38,7 @@ from pgdyno.model.plans.plan import Layer
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.beside import AttachedAcceleration
     from pgdyno.app.acceleration.request import AccelerateRequest
+    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.model.ports import Progress
     from pgdyno.server.process.installation import Installation
@@ -129,7 +130,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 )
 @seed_option
 @as_booted_option
-@cell_options
+@allow_fewer_option
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),
@@ -203,7 +204,7 @@ class Asked:
     phase: Phase
     seed: int
     as_booted: bool
-    cell_file: Path | None
+    cell: CellHosts | None
     allow_fewer: bool
     tail: str
     allow_load: bool
@@ -282,7 +283,7 @@ class Asked:
                 "--patched concerns scratch servers, and --dsn names a running one",
                 hint="pgdyno switch --patched lets the server run from such a build",
             )
-        if self.cell_file is not None:
+        if self.cell is not None:
             refuse_beside_cell({"--allow-load": self.allow_load})
         if self.allow_load and self.phase is Phase.CYCLE:
             raise UsageError(
@@ -353,9 +354,8 @@ class Asked:
             as_booted=AS_ASKED if self.as_booted else "",
             accepts_patches=self.patched,
         )
-        cell = read_cell(self.cell_file, allows_fewer=self.allow_fewer)
         return AccelerateRequest(
-            on_cell(conditions, cell, allows_fewer=self.allow_fewer),
+            on_cell(conditions, self.cell, allows_fewer=self.allow_fewer),
             Variant("default"),
             self.budget_s,
             max_loss=self.max_loss,

@@ -76,3 +76,15 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     else:
         echo(cell_text(checked, _WIDTH), nl=False)
     sys.exit(0 if checked.is_usable else 1)
+
+
+@command.command(name="carried", hidden=True)
+@click.argument("greeting")
+def carried(greeting: str) -> None:
+    """Run the command that another machine's pgdyno sends through ssh."""
+    from pgdyno import __version__
+    from pgdyno.remote.carried_command import run_carried
+
+    echo(f"{greeting}\n{__version__}")
+    sys.stdout.flush()
+    sys.exit(run_carried(*(stream.fileno() for stream in (sys.stdin, sys.stdout, sys.stderr))))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._cell_option import cell_options
+from pgdyno.cli._load_hosts import allow_fewer_option
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
+
+if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.model.cells.cell import CellHosts
 
 
 @click.command(
@@ -22,11 +24,11 @@ from pgdyno.cli.output import json_option
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
 @workload_option
-@cell_options
+@allow_fewer_option
 @measuring_options
 @json_option
 def command(
-    variants: tuple[str, ...], *, cell_file: Path | None, allow_fewer: bool, is_json: bool, **options: Any
+    variants: tuple[str, ...], *, cell: CellHosts | None, allow_fewer: bool, is_json: bool, **options: Any
 ) -> None:
     """Compare variants of a server; the first is the baseline.
 
@@ -42,5 +44,5 @@ def command(
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)
-    conditions = asked.conditions_on(cell_file, allows_fewer=allow_fewer)
+    conditions = asked.conditions_on(cell, allows_fewer=allow_fewer)
     deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=asked.gate)

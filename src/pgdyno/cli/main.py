@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 
 from pgdyno import __version__
+from pgdyno.cli._on_cell import ON_CELL, WORDS, with_cell
 from pgdyno.cli.output import echo
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
 from pgdyno.model.hosts.own_account import SYSTEM_PATH
@@ -67,7 +68,15 @@ class Journey(click.Group):
             raise UsageError(f'no command "{cmd_name}"', hint=hint)
         command = importlib.import_module(f"pgdyno.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101 — an invariant of this package
-        return command
+        return with_cell(command) if cmd_name in ON_CELL else command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and keep its words: it may be carried to another machine as it is."""
+        name, command, words = super().resolve_command(ctx, args)
+        ctx.meta[WORDS] = tuple(words)
+        return name, command, words
 
 
 @click.group(

@@ -13,6 +13,7 @@ from pgdyno.model.experiments.experiment import Design, Phase
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.conditions import Conditions
+    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.server.process.installation import Installation
 
@@ -83,16 +84,15 @@ class Measuring:
         workloads = own_workloads or self.chosen_workloads()
         return self._conditions(workloads, self.design(base))
 
-    def conditions_on(self, cell_file: Path | None, *, allows_fewer: bool) -> Conditions:
-        """Return the conditions, with load hosts if a file names some.
+    def conditions_on(self, cell: CellHosts | None, *, allows_fewer: bool) -> Conditions:
+        """Return the conditions, with load hosts if there are some.
 
-        Raises: HostsFileError; UsageError for options and workloads that do not go with them.
+        Raises: UsageError for options and workloads that do not go with them.
         """
-        from pgdyno.cli._cell_option import on_cell, read_cell, refuse_beside_cell
+        from pgdyno.cli._load_hosts import on_cell, refuse_beside_cell
 
-        if cell_file is not None:
+        if cell is not None:
             refuse_beside_cell({"--isolate or --no-isolate": self.isolate is not None})
-        cell = read_cell(cell_file, allows_fewer=allows_fewer)
         return on_cell(self.conditions(), cell, allows_fewer=allows_fewer)
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:

@@ -5,11 +5,12 @@ No other file of ``cli`` writes to a terminal: servers, hosts and files say what
 
 from __future__ import annotations
 
+import codecs
 import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -53,6 +54,23 @@ def print_wide(shown: RenderableType) -> None:
         console.width = _COLUMNS_OF_A_FILE
     parts = [one if one.control else Segment(printable(one.text), one.style) for one in console.render(shown)]
     console.print(Segments(parts), end="")
+
+
+class Relayed:
+    """Output of another machine's pgdyno as it comes: unchanged, or as a terminal may be given it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to a stream of ours."""
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, part: bytes) -> None:
+        """Write a part, which may end in the middle of a character."""
+        if self._stream.isatty():
+            self._stream.write(printable(self._decoder.decode(part)))
+        else:
+            self._stream.buffer.write(part)
+        self._stream.flush()
 
 
 class Bar:

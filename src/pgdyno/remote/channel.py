@@ -52,10 +52,39 @@ class Channel:
         del self._line[: end + 1]
         return line
 
+    def parts(self) -> Iterator[tuple[bool, bytes]]:
+        """Yield all that it says from now on as it comes, each part with whether it is of its errors.
+
+        There is no limit of time. Whoever is interrupted may ask again, and goes on.
+        """
+        if self._line:
+            yield False, bytes(self._line)
+            self._line.clear()
+        while self._selector.get_map():
+            for key, _ in self._selector.select():
+                if part := os.read(key.fd, _READ_BYTES):
+                    yield key.fileobj is self._errors, part
+                else:
+                    self._selector.unregister(key.fileobj)
+
+    def status(self) -> int | None:
+        """Wait a moment for the program's end, and return its status.
+
+        Its number is not given back yet: the programs that it has started are ended by it.
+        """
+        ends_s = time.monotonic() + _ENDING_S
+        with suppress(ChildProcessError):  # it was stopped meanwhile
+            while time.monotonic() < ends_s:
+                ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+                if ended is not None:
+                    return ended.si_status
+                time.sleep(_POLL_S)
+        return None
+
     def finish(self) -> None:
         """Let the program end with its input."""
         self._input.close()
-        self._status()
+        self.status()
 
     def stop(self) -> None:
         """End the program, with those by which ssh reaches a host. A thread that waits for a line is told."""
@@ -96,22 +125,8 @@ class Channel:
             self._is_over, self.ends_s = True, min(self.ends_s, time.monotonic() + _ENDING_S)
 
     def _ended(self) -> RemoteHostError:
-        status = self._status()
+        status = self.status()
         return self._error("ssh does not end" if status is None else f"ssh ended with status {status}")
-
-    def _status(self) -> int | None:
-        """Wait a moment for the program's end, and return its status.
-
-        Its number is not given back yet: the programs that it has started are ended by it.
-        """
-        ends_s = time.monotonic() + _ENDING_S
-        with suppress(ChildProcessError):  # it was stopped meanwhile
-            while time.monotonic() < ends_s:
-                ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-                if ended is not None:
-                    return ended.si_status
-                time.sleep(_POLL_S)
-        return None
 
     def _error(self, message: str) -> RemoteHostError:
         words = self._words.decode(errors="replace").replace("\r\n", "\n").strip()

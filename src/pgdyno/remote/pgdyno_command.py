@@ -1,11 +1,11 @@
-"""pgdyno as a program of its own, started by a worker that keeps off the CPUs of the servers under test."""
+"""pgdyno as a program of its own; a worker that starts it keeps off the CPUs of the servers under test."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -34,17 +34,10 @@ def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[
     for thread in Path("/proc/self/task").iterdir():
         _move(int(thread.name), worker_cpus)
     _move(0, everywhere)  # this thread, whose CPUs the command inherits
-    process = subprocess.Popen(
-        ["setpriv", "--pdeathsig=TERM", sys.executable, "-m", "pgdyno", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
+    process = start_pgdyno(words)
     _move(0, worker_cpus)
     try:
-        printed, said = process.communicate(timeout=limit_s)
+        printed, said = (part.decode(errors="replace") for part in process.communicate(timeout=limit_s))
     except subprocess.TimeoutExpired as error:
         raise MeasurementError(
             f"the trial did not end within {numbers.duration(limit_s)}",
@@ -62,6 +55,19 @@ def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[
     return printed
 
 
+def start_pgdyno(
+    words: Sequence[str], environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command, which the kernel interrupts if this thread ends; with variables besides our own."""
+    return subprocess.Popen(
+        ["setpriv", "--pdeathsig=TERM", sys.executable, "-m", "pgdyno", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(environment or {})},
+    )
+
+
 def _move(thread: int, cpus: Collection[int]) -> None:
     try:
         os.sched_setaffinity(thread, cpus)
@@ -69,7 +75,7 @@ def _move(thread: int, cpus: Collection[int]) -> None:
         return
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.terminate()
         try:

@@ -25,7 +25,21 @@ CELL = CellHosts(
     CellHost("db1", HostRole.SERVER, "db1", address="10.0.0.1"),
     (CellHost("client1", HostRole.LOAD, "client1"),),
 )
+HERE = """
+[hosts.db1]
+role = "server"
+address = "127.0.0.1"
+[hosts.client1]
+role = "load"
+"""
 COMPARE = ("compare", "a", "b", "--embedded", "--workload", "pgbench-select", "--cell")
+
+
+@pytest.fixture
+def hosts_file(tmp_path: Path) -> str:
+    """A cell whose server's host is this machine."""
+    (tmp_path / "hosts.toml").write_text(HERE)
+    return str(tmp_path / "hosts.toml")
 
 
 @pytest.mark.parametrize(
@@ -35,14 +49,16 @@ COMPARE = ("compare", "a", "b", "--embedded", "--workload", "pgbench-select", "-
         (["--isolate", "--resume", "x"], "--isolate or --no-isolate"),
     ],
 )
-def test_options_that_mean_nothing_with_a_load_host_are_refused(options: list[str], said: str) -> None:
-    error = CliRunner().invoke(cli, [*COMPARE, "hosts.toml", *options], standalone_mode=False).exception
+def test_options_that_mean_nothing_with_a_load_host_are_refused(
+    hosts_file: str, options: list[str], said: str
+) -> None:
+    error = CliRunner().invoke(cli, [*COMPARE, hosts_file, *options], standalone_mode=False).exception
     assert isinstance(error, UsageError)
     assert error.message == f"--cell does not go with {said}"
 
 
-def test_accelerate_refuses_an_option_as_well() -> None:
-    asked = ["accelerate", "--dsn", "host=/none", "--allow-load", "--cell", "hosts.toml"]
+def test_accelerate_refuses_an_option_as_well(hosts_file: str) -> None:
+    asked = ["accelerate", "--dsn", "host=/none", "--allow-load", "--cell", hosts_file]
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
     assert error.message == "--cell does not go with --allow-load"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 from contextlib import ExitStack
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 
+from pgdyno.app.cells.own_address import own_address
 from pgdyno.app.cells.probing import PROBE_S, asked_clock, probed
 from pgdyno.cells.ssh_words import explained
 from pgdyno.model import numbers
 from pgdyno.model.cells.cell import CellHost, CellHosts
 from pgdyno.model.cells.check import NetworkProbe
-from pgdyno.model.errors import RemoteHostError, UsageError
+from pgdyno.model.errors import RemoteHostError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.remote.answers import FactsAnswer
@@ -25,7 +24,6 @@ from pgdyno.remote.ssh import by_hand
 
 _FACTS_S, _DRIVER_S = 30.0, 120.0
 _GRACE_S = 10.0
-_RUNS_HERE = "the controller has to run on the server's host for now"
 _NOEXEC = os.strerror(errno.EACCES)
 
 
@@ -62,7 +60,7 @@ def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple
     One after another: two at once would share the network. Raises: UsageError for a cell whose server is not
     this machine; RemoteHostError naming a load host and a next step.
     """
-    address, found = _own_address(cell.server), dict[str, ReachedLoadHost]()
+    address, found = own_address(cell.server), dict[str, ReachedLoadHost]()
     for host in cell.loads:
         progress.step(f"asking {host.name}, and trying the network")
         reached = _reached(cell, host, address, driver, new_owner())
@@ -111,45 +109,6 @@ def _reached(cell: CellHosts, host: CellHost, address: str, driver: Path, owner:
         raise _explained(host, cell.ssh_config, error, has_begun=False) from error
     own = (probe.load_address, cpus, probe.round_trip_s, words_s, facts.boot_id)
     return ReachedLoadHost(host, cell.ssh_config, address, *own, owner)
-
-
-def _own_address(server: CellHost) -> str:
-    """Return the server's address: one of this machine's that others reach. Raises: UsageError otherwise."""
-    where = f"[hosts.{server.name}]"
-    if server.address is None:
-        raise UsageError(
-            f"hosts.toml does not say where load hosts reach {server.name}",
-            detail=_RUNS_HERE,
-            hint=f"give {where} this machine's address: address = …",
-        )
-    try:
-        family, _, _, _, place = socket.getaddrinfo(server.address, 0, type=socket.SOCK_STREAM)[0]
-        _require_reachable(server, str(place[0]), where)
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.bind(place)
-    except OSError as error:
-        is_other = error.errno == errno.EADDRNOTAVAIL
-        raise UsageError(
-            f"{server.name} ({server.address}) is not this machine"
-            if is_other
-            else f"{server.name} ({server.address}) is no address that can be listened on: {error.strerror}",
-            detail=_RUNS_HERE,
-            hint=f"run this command on {server.name}, or correct address in {where}",
-        ) from error
-    return str(place[0])
-
-
-def _require_reachable(server: CellHost, address: str, where: str) -> None:
-    """Raise UsageError for an address that means something else, or nothing, on another host."""
-    found = ip_address(address.partition("%")[0])
-    if found.is_loopback or (found.version == 6 and found.is_link_local):
-        raise UsageError(
-            f"no other host reaches {server.name} at {address}",
-            detail="it is of this host alone"
-            if found.is_loopback
-            else "it is a link-local address, which each host reaches by a network card of its own",
-            hint=f"give {where} the address of a network: address = …",
-        )
 
 
 def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer) -> tuple[int, ...]:

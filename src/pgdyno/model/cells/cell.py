@@ -20,6 +20,7 @@ class CellHost:
 
     ``address`` is where load hosts reach the server; None stands for the one that ssh reaches it by.
     ``postgresql`` is the directory of its programs there; None means that usual places are looked at.
+    ``pgdyno`` is that program there; None means the one that a login finds.
     """
 
     name: str
@@ -29,6 +30,7 @@ class CellHost:
     key: Path | None = None
     address: str | None = None
     postgresql: str | None = None
+    pgdyno: str | None = None
     cpus: tuple[int, ...] = ()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import tomlkit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
@@ -58,7 +59,7 @@ def _cpus(text: object) -> tuple[int, ...]:
     return found
 
 
-def _directory(text: str) -> str:
+def _absolute(text: str) -> str:
     if not text.startswith("/") or "\0" in text:
         raise ValueError("not an absolute path")
     return text
@@ -79,7 +80,8 @@ class HostTable(_Strict):
     jump: Annotated[_Text, AfterValidator(_jumps)] | None = None
     key: _Text | None = None
     address: Annotated[_Text, AfterValidator(_address)] | None = None
-    postgresql: Annotated[_Text, AfterValidator(_directory)] | None = None
+    postgresql: Annotated[_Text, AfterValidator(_absolute)] | None = None
+    pgdyno: Annotated[_Text, AfterValidator(_absolute)] | None = None
     cpus: Annotated[tuple[int, ...], BeforeValidator(_cpus)] = ()
 
 
@@ -139,6 +141,23 @@ def _cell(path: Path, parsed: _HostsFile, if_roles_are_wrong: str) -> CellHosts:
     )
 
 
+def hosts_file_text(cell: CellHosts) -> str:
+    """Return hosts.toml for the server's host, which does not have this machine's files."""
+    document: dict[str, Any] = {"probe_port": cell.probe_port, "hosts": {}}
+    for host in cell.all:
+        is_load = host.role is HostRole.LOAD
+        given = {
+            "role": host.role.value,
+            "ssh": host.destination if is_load else None,
+            "jump": host.jump if is_load else None,
+            "address": host.address,
+            "postgresql": host.postgresql,
+            "cpus": ",".join(map(str, host.cpus)) or None,
+        }
+        document["hosts"][host.name] = {key: value for key, value in given.items() if value is not None}
+    return tomlkit.dumps(document)
+
+
 def _host(name: str, table: HostTable, beside: Path) -> CellHost:
     return CellHost(
         name=name,
@@ -148,6 +167,7 @@ def _host(name: str, table: HostTable, beside: Path) -> CellHost:
         key=None if table.key is None else _file(beside, table.key),
         address=table.address,
         postgresql=table.postgresql,
+        pgdyno=table.pgdyno,
         cpus=table.cpus,
     )
 

@@ -21,6 +21,7 @@ _TAKEN_AS_THEY_ARE = {
     "ansible_ssh_private_key_file": "key",
     "pgdyno_address": "address",
     "pgdyno_postgresql": "postgresql",
+    "pgdyno_program": "pgdyno",
     "pgdyno_cpus": "cpus",
 }
 _REACHED_BY = (

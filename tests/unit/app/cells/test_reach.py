@@ -27,14 +27,14 @@ def refused(*loads: CellHost, address: str | None = "198.51.100.7") -> UsageErro
 def test_a_server_on_another_machine_is_refused() -> None:
     error = refused(LOAD)
     assert error.message == "db1 (198.51.100.7) is not this machine"
-    assert error.detail == "the controller has to run on the server's host for now"
-    assert error.hint == "run this command on db1, or correct address in [hosts.db1]"
+    assert error.detail == "servers under test listen there for load hosts"
+    assert error.hint == "correct address in [hosts.db1]: it is one of the server's host's own"
 
 
 def test_the_servers_address_has_to_be_named() -> None:
     error = refused(LOAD, address=None)
     assert error.message == "hosts.toml does not say where load hosts reach db1"
-    assert error.hint == "give [hosts.db1] this machine's address: address = …"
+    assert error.hint == "give [hosts.db1] its address: address = …"
 
 
 def test_an_address_that_no_other_host_reaches_is_refused() -> None:

@@ -1,11 +1,10 @@
-"""The option that has the load issued by the load hosts of a cell."""
+"""Load hosts of a cell among the conditions of measuring commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,24 +14,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.conditions import Conditions
     from pgdyno.model.cells.cell import CellHosts
 
-_cell = click.option(
-    "--cell",
-    "cell_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Issue the load from other hosts, named in FILE, by ssh; run this on the server's host "
-    "(docs/guides/two-machines.md).",
-)
-_allow_fewer = click.option(
+allow_fewer_option = click.option(
     "--allow-fewer",
     is_flag=True,
     help="With --cell: when a load host is lost, go on at once with the others. Otherwise it is waited for.",
 )
-
-
-def cell_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, as ``cell_file`` and ``allow_fewer``."""
-    return _cell(_allow_fewer(command))
 
 
 def refuse_beside_cell(given: Mapping[str, object]) -> None:
@@ -42,18 +28,6 @@ def refuse_beside_cell(given: Mapping[str, object]) -> None:
             f"--cell does not go with {' and '.join(refused)}",
             hint="load from other hosts takes no CPUs here, and goes to scratch servers",
         )
-
-
-def read_cell(file: Path | None, *, allows_fewer: bool) -> CellHosts | None:
-    """Return the cell that a file describes, if one is given.
-
-    Raises: HostsFileError; UsageError if there are no hosts of which some may be lost.
-    """
-    from pgdyno.store.hosts.cell_file import read_cell_file
-
-    if file is None and allows_fewer:
-        raise UsageError("--allow-fewer is for load hosts, and there are none", hint="name them: --cell FILE")
-    return None if file is None else read_cell_file(file)
 
 
 def on_cell(conditions: Conditions, cell: CellHosts | None, *, allows_fewer: bool) -> Conditions:
