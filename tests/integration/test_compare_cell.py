@@ -138,6 +138,25 @@ def test_bench_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path,
 
 
 @rare
+def test_a_study_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    asked = (
+        "run",
+        "noise-floor",
+        "--workload",
+        "pgbench-select",
+        "--scale",
+        "1",
+        "--embedded",
+        "--blocks",
+        "2",
+    )
+    said, errors = cell.pgdyno(*asked, *LONG_TURNS, "--json", "--cell", file).communicate(timeout=120)
+    assert said, errors
+    assert_from_both(home, json.loads(said)["experiment"])
+
+
+@rare
 def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
     file = str(hosts_file(cell, tmp_path, BOTH))
     plan = ("--layers", "application", "--as-booted", "--budget", "150s")

@@ -33,11 +33,12 @@ def refuse_beside_cell(given: Mapping[str, object]) -> None:
 def on_cell(conditions: Conditions, cell: CellHosts | None, *, allows_fewer: bool) -> Conditions:
     """Return conditions with the load hosts of a cell, if there is one.
 
-    Raises: UsageError for workloads that they cannot issue.
+    Raises: UsageError for workloads that they cannot issue; those of an experiment file are read later.
     """
     from pgdyno.app.measuring.load_hosts.load_from_cell import require_issuable
 
     if cell is None:
         return conditions
-    require_issuable(cell, conditions.workloads.values(), conditions.design)
+    if conditions.workloads:
+        require_issuable(cell, conditions.workloads.values(), conditions.design)
     return replace(conditions, cell=cell, allows_fewer=allows_fewer)

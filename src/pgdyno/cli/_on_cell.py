@@ -18,9 +18,9 @@ from pgdyno.model.errors import UsageError
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.cells.cell import CellHosts
 
-_LOADED_BY_CELL = frozenset({"bench", "compare", "accelerate"})
+_LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate"})
 """Commands whose load comes from the cell's load hosts."""
-_LOADED_THERE = frozenset({"profile", "run", "tune"})
+_LOADED_THERE = frozenset({"profile", "tune"})
 """Commands whose load the server's host itself issues."""
 ON_CELL = _LOADED_BY_CELL | _LOADED_THERE | {"inspect", "advise", "apply", "status", "revert"}
 """All commands with ``--cell``."""

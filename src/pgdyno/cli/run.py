@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
 from pgdyno.cli._measuring_options import emulated_option, measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
@@ -18,6 +20,7 @@ from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.measuring.conditions import Conditions
+    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.studies._contract import BundledStudy, Sizing
 
 _THE_FILES = {
@@ -78,6 +81,7 @@ _OF_CLIENTS = (
     "  pgdyno run tpch --embedded --scale 0.1 --factor work_mem=4MB,64MB\n"
     "  pgdyno run tpch --embedded --factor max_parallel_workers_per_gather=0,1,2,4 --blocks 10\n"
     "  pgdyno run peers --embedded --benchmark tpch --scale 1\n"
+    "  pgdyno run accelerator-study --embedded --cell hosts.toml\n"
     "  pgdyno run buffers.toml --embedded",
 )
 @click.argument("study", required=False, metavar="NAME|FILE")
@@ -103,11 +107,14 @@ _OF_CLIENTS = (
 @click.option("--allow-load", is_flag=True, help="With --dsn: allow load on that server.")
 @emulated_option
 @workload_option
+@allow_fewer_option
 @measuring_options
 @json_option
 def command(
     study: str | None,
     *,
+    cell: CellHosts | None,
+    allow_fewer: bool,
     is_list: bool,
     factors: tuple[str, ...],
     accept: bool,
@@ -152,19 +159,36 @@ def command(
         raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
     given = taken_out(options)
     asked = Measuring(**options)
-    path = Path(study)
-    if allow_load and dsn is None:
-        raise UsageError(
-            "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
-        )
+    _require_place_of_load(asked, cell, dsn, is_allowed=allow_load)
     if dsn is not None:
         _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
-    if _is_file(path):
+    completed = partial(_completed, cell=cell, allow_fewer=allow_fewer, accept=accept, emulated=emulated)
+    if _is_file(Path(study)):
         refuse_all_but((), given, "an experiment file")
-        _run_file(path, asked, accept=accept, emulated=emulated, is_json=is_json)
+        _run_file(Path(study), asked, completed, is_json=is_json)
     else:
-        _run_bundled(study, asked, given, factors, accept=accept, emulated=emulated, is_json=is_json)
+        varied = _parse_factors(factors, accept=accept)
+        _run_bundled(study, asked, given, varied, completed, is_json=is_json)
+
+
+def _require_place_of_load(
+    asked: Measuring, cell: CellHosts | None, dsn: str | None, *, is_allowed: bool
+) -> None:
+    """Raise UsageError for options that contradict each other about where load comes from or goes."""
+    if is_allowed and dsn is None:
+        raise UsageError(
+            "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
+        )
+    if cell is not None:
+        refuse_beside_cell({"--dsn": dsn, "--isolate or --no-isolate": asked.isolate is not None})
+
+
+def _completed(
+    conditions: Conditions, *, cell: CellHosts | None, allow_fewer: bool, accept: bool, emulated: bool
+) -> Conditions:
+    loaded = on_cell(conditions, cell, allows_fewer=allow_fewer)
+    return replace(loaded, accepts_builds=accept, accepts_emulation=emulated)
 
 
 def _is_file(path: Path) -> bool:
@@ -175,16 +199,14 @@ def _run_bundled(
     study: str,
     asked: Measuring,
     given: Mapping[str, tuple[str, ...]],
-    factors: Sequence[str],
+    varied: Mapping[str, Sequence[str]],
+    completed: Callable[[Conditions], Conditions],
     *,
-    accept: bool,
-    emulated: bool,
     is_json: bool,
 ) -> None:
     from pgdyno.app.studying.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
 
-    varied = _parse_factors(factors, accept=accept)
     bundled = find_study(study, given)
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
     asked = asked.or_budget(bundled.budget_s)
@@ -197,12 +219,10 @@ def _run_bundled(
     own = None if bundled.workloads is None else bundled.workloads(sizing)
     asked = asked if own else asked.or_workloads(bundled.measures)
 
-    def conditions() -> Conditions:
-        found = asked.conditions(bundled.design, own)
-        return replace(found, accepts_builds=accept, accepts_emulation=emulated)
-
     deliver(
-        lambda progress: run_bundled(study, conditions(), varied, progress, sizing),
+        lambda progress: run_bundled(
+            study, completed(asked.conditions(bundled.design, own)), varied, progress, sizing
+        ),
         is_json=is_json,
         is_gate=asked.gate,
     )
@@ -287,12 +307,18 @@ def _refuse_what_a_server_decides(bundled: BundledStudy, given: Mapping[str, tup
         )
 
 
-def _run_file(path: Path, asked: Measuring, *, accept: bool, emulated: bool, is_json: bool) -> None:
+def _run_file(
+    path: Path,
+    asked: Measuring,
+    completed: Callable[[Conditions], Conditions],
+    *,
+    is_json: bool,
+) -> None:
     from pgdyno.app.studying.run import run_file
     from pgdyno.cli.results import deliver
 
     _refuse_what_the_file_decides()
-    conditions = replace(asked.file_conditions(), accepts_builds=accept, accepts_emulation=emulated)
+    conditions = completed(asked.file_conditions())
     deliver(
         lambda progress: run_file(path, conditions, asked.whole_scale, progress),
         is_json=is_json,

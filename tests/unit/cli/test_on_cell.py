@@ -47,11 +47,24 @@ def test_every_command_that_works_on_a_server_takes_a_cell(name: str) -> None:
 def test_on_the_servers_host_a_command_runs_as_usual(tmp_path: Path) -> None:
     asked = ["run", "--list", "--cell", hosts_file(tmp_path, "127.0.0.1")]
     result = CliRunner().invoke(cli, asked, standalone_mode=False)
-    assert result.exit_code == 0
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "\nclients  " in result.stdout
+
+
+def test_a_command_that_takes_no_load_from_load_hosts_says_so(tmp_path: Path) -> None:
+    asked = ["tune", "--embedded", "--dsn", "x", "--cell", hosts_file(tmp_path, "127.0.0.1")]
+    result = CliRunner().invoke(cli, asked, standalone_mode=False)
+    assert result.exit_code == 1  # it was asked for two servers
     assert result.stderr == (
-        "pgdyno: WARNING:  db1 issues any load itself: run takes none from load hosts yet (client1)\n"
+        "pgdyno: WARNING:  db1 issues any load itself: tune takes none from load hosts yet (client1)\n"
     )
+
+
+def test_load_hosts_have_no_part_in_measuring_a_running_server(tmp_path: Path) -> None:
+    asked = ["run", "clients", "--dsn", "x", "--cell", hosts_file(tmp_path, "127.0.0.1")]
+    error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == "--cell does not go with --dsn"
 
 
 @pytest.mark.parametrize(
