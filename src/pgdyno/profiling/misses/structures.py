@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -90,6 +90,11 @@ class Structures:
         if place < 0 or address >= self._regions[place].end:
             return OTHER
         return self._regions[place].structure
+
+    def named(self, address: int, kinds: Mapping[int, str]) -> str:
+        """Return the structure at an address; ``kinds`` are those of pages, by where each begins."""
+        page = None if isinstance(self.blocks, Unknown) else self.blocks.page_of(address)
+        return self.of(address) if page is None else kinds.get(page, self.of(address))
 
 
 def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, program: str) -> Structures:
