@@ -110,7 +110,7 @@ def compared(alone: Tally, found: TallyInTurns, structure_of: Naming, transactio
     ]
     rows.sort(key=lambda row: (-row.more_l1d, row.structure))
     least_l1d, least_l2 = (
-        _LEAST_SHARE * sum(more) for more in ((r.more_l1d for r in rows), (r.more_l2 for r in rows))
+        _LEAST_SHARE * sum(map(abs, more)) for more in ((r.more_l1d for r in rows), (r.more_l2 for r in rows))
     )
     shown = [row for row in rows if abs(row.more_l1d) > least_l1d or abs(row.more_l2) > least_l2]
     rare = [row for row in rows if row not in shown]

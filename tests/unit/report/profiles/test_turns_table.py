@@ -39,8 +39,8 @@ def test_additional_misses_are_shown_by_structure_and_add_up() -> None:
 def test_the_lesson_is_one_sentence_with_the_figures_and_what_to_do() -> None:
     assert in_turns_table(IN_TURNS).lesson == (
         "simulated: a session that leaves its CPU to another one 16 times in a transaction, whenever it "
-        "waits for its client, finds less of its data in the caches, +210 L1d and +1.25 L2 misses per "
-        "transaction, most of them in session's own memory (malloc) and buffer descriptors: this is a part "
+        "waits for its client, finds less of its data in L1d, +210 misses per transaction "
+        "(L2: +1.25), most of them in session's own memory (malloc) and buffer descriptors: this is a part "
         "of the price of more busy sessions than CPUs, which a connection pool keeps lower"
     )
 
@@ -48,7 +48,7 @@ def test_the_lesson_is_one_sentence_with_the_figures_and_what_to_do() -> None:
 def test_a_session_that_loses_nothing_to_the_other_names_no_structure() -> None:
     same = SessionsInTurns(1.0, (MissesInTurns("stack", 4.0, 4.0, 1.0, 1.0),))
     assert " once in a transaction, " in in_turns_table(same).lesson
-    assert ", 0 L1d and 0 L2 misses per transaction: this is" in in_turns_table(same).lesson
+    assert ", 0 misses per transaction (L2: 0): this is" in in_turns_table(same).lesson
     assert in_turns_table(SessionsInTurns(1.0, ())).rows == (
         ("all data misses", "0", "0", "0", "0", "0", "0"),
     )
