@@ -109,6 +109,14 @@ def test_a_session_that_takes_turns_with_another_one_misses_more(reads: dict[str
     assert own["l1d"] > own["l1d_alone"]
 
 
+@needs_valgrind
+def test_a_program_without_debug_information_is_told_so(reads: dict[str, Any]) -> None:
+    found = reads["data_misses"]
+    assert found["elements"] == []
+    [reason] = [one for one in found["remarks"] if one.startswith("alignment and padding of structures")]
+    assert "gdb is not installed" in reason or "postgresql-NN-dbgsym" in reason
+
+
 @pytest.mark.long
 @needs_valgrind
 def test_writing_repeats_too(installation: Installation, home: Path) -> None:

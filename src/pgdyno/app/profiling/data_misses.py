@@ -15,12 +15,16 @@ from pgdyno.app.profiling.session_traces import SessionToTrace, SessionTrace, se
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
 from pgdyno.host.processes.process_memory import read_places
+from pgdyno.host.tracing.controlled import Wrap
+from pgdyno.host.tracing.gdb import read_types
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.data_misses import DataMisses
+from pgdyno.model.profiles.element_layout import ElementLayout
 from pgdyno.model.profiles.process_memory import SharedArea, SharedMemory
 from pgdyno.model.variants.variant import Variant
+from pgdyno.profiling.misses.element_types import ELEMENT_TYPES, parse_elements
 from pgdyno.profiling.misses.loaded_program import LoadedProgram
 from pgdyno.profiling.misses.lru import SplitCaches, split_caches
 from pgdyno.profiling.misses.pages import page_kind
@@ -102,6 +106,7 @@ def data_misses(
         structures = structures_in(one.mappings, shared, program.path)
         kinds = _kinds(arm, structures, (alone, *([in_turns.misses] if in_turns else ())))
     arena.discard((variant,), (0,), data_set)
+    elements = _elements(traced.program, arena.workspace.account.command, caches.line_bytes)
     structure_of = partial(structures.named, kinds={} if isinstance(kinds, Unknown) else kinds)
     transactions = one.transactions
     return DataMisses(
@@ -110,7 +115,11 @@ def data_misses(
         instructions=alone.instructions / transactions,
         structures=by_structure(alone, structure_of, program.function_at, transactions),
         in_turns=compared(alone, in_turns, structure_of, transactions) if in_turns else None,
-        remarks=(DATA_MISSES_LIMITS, TURNS_LIMITS if in_turns else _NO_TURNS, *_reasons(kinds)),
+        elements=() if isinstance(elements, Unknown) else elements,
+        remarks=(
+            *(DATA_MISSES_LIMITS, TURNS_LIMITS if in_turns else _NO_TURNS),
+            *_reasons(kinds, elements),
+        ),
     )
 
 
@@ -146,6 +155,14 @@ def _in_turns(one: SessionTrace, other: SessionTrace, caches: SplitCaches, asks_
 
 def _reasons(*found: object) -> tuple[str, ...]:
     return tuple(one.reason for one in found if isinstance(one, Unknown))
+
+
+def _elements(program: Path, wrap: Wrap, line_bytes: int) -> tuple[ElementLayout, ...] | Unknown:
+    """Return the elements of arrays in shared memory, or why their layouts are not told."""
+    words = read_types(program, ELEMENT_TYPES, wrap)
+    if isinstance(words, Unknown):
+        return Unknown(f"alignment and padding of structures are not told: {words.reason}")
+    return parse_elements(words, line_bytes)
 
 
 def _kinds(arm: Arm, structures: Structures, tallies: Iterable[Tally]) -> dict[int, str] | Unknown:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgdyno.model.profiles.element_layout import ElementLayout
+
 
 @dataclass(frozen=True)
 class StructureMisses:
@@ -68,7 +70,7 @@ class DataMisses:
 
     ``source`` says how they were simulated, ``remarks`` what is not told apart. ``instructions`` are those of
     a transaction in the trace. ``in_turns`` has the same session beside another one on its CPU, if that is
-    known.
+    known, ``elements`` are those of arrays in shared memory, if the program has debug information.
     """
 
     source: str
@@ -76,6 +78,7 @@ class DataMisses:
     instructions: float
     structures: tuple[StructureMisses, ...]
     in_turns: SessionsInTurns | None = None
+    elements: tuple[ElementLayout, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
