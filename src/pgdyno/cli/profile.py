@@ -240,6 +240,8 @@ def _show(found: tuple[TransactionProfile, ...]) -> None:
             if table.rows:
                 echo(f"\n{one.variant}: {table.caption}\n")
                 print_wide(plain_table(table))
+                if table.lesson:
+                    echo(f"\n{table.lesson}")
         echo("")
         for line in (*profile_text.advice_lines(one), *profile_text.notes(one), *processor_notes(one)):
             echo(line)

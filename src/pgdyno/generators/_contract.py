@@ -53,7 +53,7 @@ class LoadRequest:
     think_times_s: tuple[float, ...] = ()  # between transactions, each as likely: of our driver's, no rate
     cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
     max_errors: int = 0  # transactions that may be given up, of our driver's
-    is_part: bool = False  # of a load whose other parts other hosts issue; of our driver's
+    is_part: bool = False  # of a load whose other parts other drivers issue; of our driver's
     transactions: int | None = None  # of each client, after which the load ends; of our driver's
 
 

@@ -167,16 +167,22 @@ class Loads:
 
     @contextmanager
     def resting(self, arm: Arm, workload: Workload, seed: int) -> Iterator[RestingRun]:
-        """Provide a workload's load by one client, connected. Raises: GeneratorFailedError."""
-        job = self._job_of_one(arm, workload, seed, None)
-        with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
+        """Provide a workload's load by one client, connected; others may rest beside it.
+
+        Raises: GeneratorFailedError.
+        """
+        job = self._job_of_one(arm, workload, seed, None, is_part=True)
+        label = f"{workload.name}-{seed}"
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, label)) as process:
             process.start(job)
             yield RestingRun(process)
 
-    def _job_of_one(self, arm: Arm, workload: Workload, seed: int, transactions: int | None) -> str:
+    def _job_of_one(
+        self, arm: Arm, workload: Workload, seed: int, transactions: int | None, *, is_part: bool = False
+    ) -> str:
         """Return the job of one client, in a closed loop."""
         alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
-        request = replace(alone, transactions=transactions)
+        request = replace(alone, transactions=transactions, is_part=is_part)
         target = ArmTarget(arm.variant.name, target_of(arm, workload))
         return driver.job([target], workload.driver_name, driver_options(arm, workload), request)
 

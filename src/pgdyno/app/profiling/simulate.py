@@ -14,9 +14,10 @@ from typing import NoReturn
 
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.profiling.data_misses import SessionToTrace, data_misses, require_traceable
+from pgdyno.app.profiling.data_misses import data_misses, require_traceable
 from pgdyno.app.profiling.layouts import named_functions, simulated_layout
 from pgdyno.app.profiling.profile import ProfileRequest, profile
+from pgdyno.app.profiling.session_traces import SessionToTrace
 from pgdyno.app.profiling.simulated_sessions import simulated_run
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.caches import read_caches

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,24 +22,26 @@ _NOT_APART = Unknown(
     "parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and shared memory among "
     "the session's mappings"
 )
-_FIRST = "main LWLocks"  # they are allocated before there is an index of names
-_LOCKS = "lock tables"
-_PROCESSES = "PGPROC and proc array"
+FIRST = "main LWLocks"  # they are allocated before there is an index of names
+DESCRIPTORS = "buffer descriptors"
+LOOKUP = "buffer lookup table"
+LOCKS = "lock tables"
+PROCESSES = "PGPROC and proc array"
 _STATUS = "transaction status (SLRU)"
 _ACTIVITY = "pg_stat_activity"
 _BLOCKS = "Buffer Blocks"
 _NAMES = {
     _BLOCKS: "pages in shared buffers",
-    "Buffer Descriptors": "buffer descriptors",
-    "Shared Buffer Lookup Table": "buffer lookup table",
+    "Buffer Descriptors": DESCRIPTORS,
+    "Shared Buffer Lookup Table": LOOKUP,
     "Buffer Strategy Status": "clock sweep's state",
-    "LOCK hash": _LOCKS,
-    "PROCLOCK hash": _LOCKS,
-    "Fast Path Strong Relation Lock Data": _LOCKS,
-    "Fast-Path Lock Array": _LOCKS,
-    "Proc Header": _PROCESSES,
-    "PGPROC structures": _PROCESSES,
-    "Proc Array": _PROCESSES,
+    "LOCK hash": LOCKS,
+    "PROCLOCK hash": LOCKS,
+    "Fast Path Strong Relation Lock Data": LOCKS,
+    "Fast-Path Lock Array": LOCKS,
+    "Proc Header": PROCESSES,
+    "PGPROC structures": PROCESSES,
+    "Proc Array": PROCESSES,
     "XLOG Ctl": "WAL buffers",
     **dict.fromkeys(("transaction", "subtransaction", "multixact_offset", "multixact_member"), _STATUS),
     **dict.fromkeys(("Xact", "Subtrans", "MultiXactOffset", "MultiXactMember"), _STATUS),  # before version 17
@@ -90,6 +92,11 @@ class Structures:
         if place < 0 or address >= self._regions[place].end:
             return OTHER
         return self._regions[place].structure
+
+    def named(self, address: int, kinds: Mapping[int, str]) -> str:
+        """Return the structure at an address; ``kinds`` are those of pages, by where each begins."""
+        page = None if isinstance(self.blocks, Unknown) else self.blocks.page_of(address)
+        return self.of(address) if page is None else kinds.get(page, self.of(address))
 
 
 def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, program: str) -> Structures:
@@ -142,7 +149,7 @@ def _of_areas(main: MemoryMapping, areas: Sequence[SharedArea]) -> Iterator[Regi
     if not areas:
         yield Region(main.begin, main.end, SHARED)
         return
-    yield Region(main.begin, main.begin + areas[0].offset, _FIRST)
+    yield Region(main.begin, main.begin + areas[0].offset, FIRST)
     for one, following in pairwise(areas):
         yield Region(main.begin + one.offset, main.begin + following.offset, _name(one))
     last = areas[-1]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.data_misses import StructureMisses
 from pgdyno.profiling.misses.lru import SplitCaches
-from pgdyno.profiling.misses.structures import Structures
-from pgdyno.profiling.misses.traces import parse_accesses
+from pgdyno.profiling.misses.traces import Accesses, accesses_in
 
 OTHERS = "others"
 _LEAST_SHARE = 0.005
@@ -19,6 +17,8 @@ _LEAST_OF_STRUCTURE = 0.05
 
 Place = tuple[int, int]
 """The address of a line of data, and of an instruction."""
+Naming = Callable[[int], str]
+"""From an address to a name."""
 
 
 @dataclass
@@ -29,46 +29,29 @@ class Tally:
     l2: Counter[Place] = field(default_factory=Counter)
     instructions: int = 0
 
+    def take(self, accesses: Accesses, caches: SplitCaches) -> None:
+        """Add the misses of accesses in caches, which keep their lines."""
+        self.instructions += int(accesses.is_code.sum())
+        missed = caches.take(accesses)
+        addresses = (missed.lines * caches.line_bytes).tolist()
+        places = list(zip(addresses, missed.instructions.tolist(), strict=True))
+        self.l1d.update(places)
+        self.l2.update(places[at] for at in missed.in_neither.tolist())
+
 
 def tally(pieces: Iterable[bytes], caches: SplitCaches) -> Tally:
     """Return the misses of a trace, of which each piece may end within a line."""
     found = Tally()
-    for lines in _whole_lines(pieces):
-        accesses = parse_accesses(lines)
-        found.instructions += int(accesses.is_code.sum())
-        missed = caches.take(accesses)
-        addresses = (missed.lines * caches.line_bytes).tolist()
-        places = list(zip(addresses, missed.instructions.tolist(), strict=True))
-        found.l1d.update(places)
-        found.l2.update(places[at] for at in missed.in_neither.tolist())
+    for accesses in accesses_in(pieces):
+        found.take(accesses, caches)
     return found
 
 
-def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for piece in pieces:
-        lines, end, rest = (rest + piece).rpartition(b"\n")
-        yield lines + end
-
-
 def by_structure(
-    found: Tally,
-    structures: Structures,
-    kinds: Mapping[int, str],
-    function_of: Callable[[int], str],
-    transactions: int,
+    found: Tally, structure_of: Naming, function_of: Naming, transactions: int
 ) -> tuple[StructureMisses, ...]:
-    """Return misses per transaction by structure, most first, the rare ones added up at the end.
-
-    ``kinds`` are those of pages, by the address at which each begins.
-    """
-    blocks = structures.blocks
-
-    def structure_of(address: int) -> str:
-        page = blocks.page_of(address) if not isinstance(blocks, Unknown) else None
-        return structures.of(address) if page is None else kinds.get(page, structures.of(address))
-
-    l1d, l2 = (_added(counts, structure_of) for counts in (found.l1d, found.l2))
+    """Return misses per transaction by structure, most first, the rare ones added up at the end."""
+    l1d, l2 = (added(counts, structure_of) for counts in (found.l1d, found.l2))
     functions: dict[str, Counter[str]] = {}
     for (address, instruction), count in found.l1d.items():
         functions.setdefault(structure_of(address), Counter())[function_of(instruction)] += count
@@ -84,11 +67,12 @@ def by_structure(
     return tuple(shown)
 
 
-def _added(counts: Counter[Place], structure_of: Callable[[int], str]) -> Counter[str]:
-    added: Counter[str] = Counter()
+def added(counts: Counter[Place], structure_of: Naming) -> Counter[str]:
+    """Return misses by structure."""
+    found: Counter[str] = Counter()
     for (address, _), count in counts.items():
-        added[structure_of(address)] += count
-    return added
+        found[structure_of(address)] += count
+    return found
 
 
 def _most(functions: Counter[str]) -> tuple[str, ...]:

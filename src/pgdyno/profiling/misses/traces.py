@@ -7,6 +7,7 @@ Source: valgrind's manual, "Lackey: an example tool". Half a million lines are r
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,18 @@ class Accesses:
     is_code: Flags
     addresses: Numbers
     sizes: Numbers
+
+    def part(self, begin: int, end: int) -> Accesses:
+        """Return those from one place to another."""
+        return Accesses(self.is_code[begin:end], self.addresses[begin:end], self.sizes[begin:end])
+
+
+def accesses_in(pieces: Iterable[bytes]) -> Iterator[Accesses]:
+    """Yield the accesses of a trace, of which each piece may end within a line."""
+    rest = b""
+    for piece in pieces:
+        lines, end, rest = (rest + piece).rpartition(b"\n")
+        yield parse_accesses(lines + end)
 
 
 def parse_accesses(lines: bytes) -> Accesses:

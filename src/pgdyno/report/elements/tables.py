@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. ``caption`` is its title; the last ``totals`` rows sum up the others.
+    """A table. ``caption`` is its title; the last ``totals`` rows sum up the others; ``lesson`` stands below.
 
     Shapes: every row has one cell per column.
     """
@@ -32,6 +32,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     totals: int = 0
+    lesson: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.profiling.data_misses import SessionToTrace
+from pgdyno.app.profiling.session_traces import SessionToTrace
 from pgdyno.app.profiling.simulate import misses_or_why
 from pgdyno.host.tracing.valgrind import Valgrind
 from pgdyno.model.facts import Unknown

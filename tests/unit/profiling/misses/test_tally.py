@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -15,6 +16,7 @@ TRACE = b"I  00001000,4\n L 00010000,8\n L 00020000,8\nI  00001004,4\n S 0001000
 STRUCTURES = Structures(
     (Region(0x10000, 0x20000, "locks"), Region(0x20000, 0x40000, "pages")), Blocks(0x20000, 0x40000, 0x10000)
 )
+UNKNOWN_PAGES = partial(STRUCTURES.named, kinds={})
 NAMES = {0x1000: "LockAcquire", 0x1004: "_bt_compare"}
 
 
@@ -42,7 +44,8 @@ def test_caches_are_filled_by_what_is_not_counted() -> None:
 def test_structures_are_ranked_pages_by_kind_with_the_functions_that_missed_most() -> None:
     l1d = Counter({(0x10000, 0x1000): 10, (0x20000, 0x1004): 30, (0x20040, 0x1000): 1, (0x30000, 0x1004): 8})
     l2 = Counter({(0x20000, 0x1004): 4})
-    found = by_structure(Tally(l1d, l2), STRUCTURES, {0x20000: "B-tree pages"}, lambda at: NAMES[at], 2)
+    structure_of = partial(STRUCTURES.named, kinds={0x20000: "B-tree pages"})
+    found = by_structure(Tally(l1d, l2), structure_of, lambda at: NAMES[at], 2)
     assert found == (
         StructureMisses("B-tree pages", 15.5, 2.0, ("_bt_compare",)),
         StructureMisses("locks", 5.0, 0.0, ("LockAcquire",)),
@@ -52,7 +55,7 @@ def test_structures_are_ranked_pages_by_kind_with_the_functions_that_missed_most
 
 def test_rare_ones_are_added_up_and_nothing_is_lost() -> None:
     l1d = Counter({(0x10000, 0x1000): 1000, (0x20000, 0x1004): 3, (0x50000, 0x1004): 2})
-    found = by_structure(Tally(l1d), STRUCTURES, {}, lambda at: NAMES[at], 10)
+    found = by_structure(Tally(l1d), UNKNOWN_PAGES, lambda at: NAMES[at], 10)
     assert [one.structure for one in found] == ["locks", OTHERS]
     assert found[1].l1d == pytest.approx(0.5)
     assert sum(one.l1d for one in found) == pytest.approx(100.5)
@@ -64,9 +67,9 @@ def no_name(_: int) -> str:
 
 def test_what_is_rare_in_the_first_cache_and_not_in_the_second_is_shown() -> None:
     l1d = Counter({(0x10000, 0x1000): 1000, (0x20000, 0x1004): 3})
-    found = by_structure(Tally(l1d, Counter({(0x20000, 0x1004): 3})), STRUCTURES, {}, no_name, 1)
+    found = by_structure(Tally(l1d, Counter({(0x20000, 0x1004): 3})), UNKNOWN_PAGES, no_name, 1)
     assert [(one.structure, one.l2, one.functions) for one in found] == [("locks", 0, ()), ("pages", 3, ())]
 
 
 def test_no_misses_have_no_structures() -> None:
-    assert by_structure(Tally(), STRUCTURES, {}, lambda at: NAMES[at], 1) == ()
+    assert by_structure(Tally(), UNKNOWN_PAGES, lambda at: NAMES[at], 1) == ()
