@@ -27,7 +27,7 @@ from pgdyno.server.process.processes import children, is_alive, is_stopped
 
 _START_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
-_CONNECT_TIMEOUT_S = 30  # a server at work answers in milliseconds, on a crowded host in seconds
+_CONNECT_TIMEOUT_S = 120  # milliseconds at work, seconds on a crowded host, half a minute there under lackey
 _POLL_S = 0.02
 _LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
 _COUNTS_WITHOUT_NETWORK = 15  # before, statistics travel by UDP, and autovacuum depends on them
