@@ -156,6 +156,73 @@ def test_a_study_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Pat
     assert_from_both(home, json.loads(said)["experiment"])
 
 
+STEPS = ("run", "insert-benchmark", "--embedded", "--blocks", "1", "--json")
+
+
+@rare
+def test_steps_have_their_load_from_the_first_load_host(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    size = ("--clients", "2", "--rows", "2000/500/100", "--step-seconds", "1", "--step", "l.i0,l.x,qr100")
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    said, errors = cell.pgdyno(*STEPS, *size, "--cell", file).communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert document["load_hosts"] == [{"first_round": 0, "names": ["client1"]}]
+    told = [note.partition(" over")[0] for note in document["notes"] if "load" in note]
+    unused = 'not used: load host "client2"; a step has its load from one host, the first in the file'
+    assert told == ['load from "client1"', unused]
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(document["experiment"])
+    assert experiment.is_complete
+    named = [f"insert-benchmark-{step}" for step in ("l.i0", "l.x", "qr100")]
+    assert sorted({block.workload for block in experiment.blocks}) == named
+    for block in experiment.blocks:
+        assert 0 < block.audit["client_saturation_share"] < 1.5
+        for arm in block.arms:
+            assert arm.transactions > 0
+            assert arm.values["client_cpu_us_per_transaction"] > 0
+            assert arm.values["server_cpu_us_per_transaction"] > 0
+            assert arm.step is not None
+            assert arm.step.waits or block.workload != named[0]
+
+
+@contextmanager
+def loading_rows(cell: NamespaceCell, directory: Path, rows: str) -> Iterator[subprocess.Popen[str]]:
+    """Start the first step of the Insert Benchmark, and wait until its driver is on the load host."""
+    size = ("--clients", "1", "--rows", rows, "--step", "l.i0")
+    process = cell.pgdyno(*STEPS, *size, "--cell", str(hosts_file(cell, directory, ("client1",))))
+    try:
+        wait_until(lambda: b"pgdyno-driver\0serve" in commands(cell["client1"]), 120)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@rare
+def test_a_step_whose_load_host_is_lost_is_repeated_from_its_beginning(
+    cell: NamespaceCell, tmp_path: Path
+) -> None:
+    with loading_rows(cell, tmp_path, "200000/50/5") as process:
+        cell["client1"].end_sessions()
+        await_line(process, LOST.format("client1"))
+        said, errors = process.communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert [one["round"] for one in blocks_lost(document)] == [0]
+    assert document["is_complete"]
+
+
+@rare
+def test_a_step_that_is_interrupted_leaves_nothing(cell: NamespaceCell, tmp_path: Path) -> None:
+    with loading_rows(cell, tmp_path, "30000000/50/5") as process:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=90)
+    assert process.returncode == 130
+    assert "interrupted; no round has ended yet" in errors
+
+
 @rare
 def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
     file = str(hosts_file(cell, tmp_path, BOTH))

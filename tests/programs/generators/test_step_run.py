@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.generators.step_run import interval_records, role_record, run_step
+from pgdyno.generators.steps.step_run import run_step
+from pgdyno.generators.steps.told_step import from_the_first, interval_record, role_record
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
@@ -62,7 +63,8 @@ def lines(*events: dict[str, Any]) -> str:
 
 
 RUN_ENDED = {"event": "run-ended", "chores_s": 1.25}
-PHASE = {"event": "phase", "arms": [{"running_s": 2.5, "roles": [ROLE]}], "driver": {"cpu_s": 0.5}}
+INSERTS = {**ROLE, "name": "insert", "statements": {}}
+PHASE = {"event": "phase", "arms": [{"running_s": 2.5, "roles": [INSERTS, ROLE]}], "driver": {"cpu_s": 0.5}}
 
 
 @contextmanager
@@ -94,6 +96,21 @@ def test_a_driver_that_falls_silent_fails_after_the_steps_duration_and_patience(
         assert caught.value.message == "pgdyno-driver failed: it said nothing for 1 s"
 
 
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        ([interval(0.25, 0.25, SUMMARY)] * 40, "it tells of more intervals than there can have been"),
+        ([{"event": "interval", "t_s": 1.0}], "its results are none of its kind"),
+        ([{"event": "run-ended", "chores_s": "1"}], "its results are none of its kind"),
+        ([{"event": "slice"}], 'it said "slice" instead of "interval"'),
+    ],
+)
+def test_what_no_step_can_tell_is_refused(tmp_path: Path, running: list[dict[str, Any]], said: str) -> None:
+    with program(tmp_path, lines(*running)) as driver, pytest.raises(GeneratorFailedError) as caught:
+        run_step(driver, "{}", STEP)
+    assert caught.value.message == f"pgdyno-driver failed: {said}"
+
+
 def test_a_role_keeps_counts_and_percentiles_in_milliseconds() -> None:
     assert role_record(ROLE) == RoleRecord(
         name="query",
@@ -112,12 +129,12 @@ def test_a_role_without_transactions_has_no_latency() -> None:
 
 
 def test_intervals_begin_when_the_clients_do_not_when_the_driver_was_ready() -> None:
-    events = [interval(3.25, 0.25, SUMMARY), interval(3.75, 0.5, None)]
-    assert interval_records(events) == (
+    told = [interval_record(interval(3.25, 0.25, SUMMARY)), interval_record(interval(3.75, 0.5, None))]
+    assert from_the_first(told) == (
         IntervalRecord(0.0, 0.25, {"query": 3}, {"query": 5.0}),
         IntervalRecord(0.25, 0.5, {"query": 3}, {}),
     )
 
 
 def test_a_step_may_be_over_before_its_first_interval() -> None:
-    assert interval_records([]) == ()
+    assert from_the_first([]) == ()

@@ -16,7 +16,7 @@ from pgdyno.app.measuring.edges import Edge, audit_between
 from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
 from pgdyno.app.measuring.steps.sampler import StepEvidence, witness
 from pgdyno.experiments.blocks.blocks import void_reason
-from pgdyno.generators.step_run import StepResult
+from pgdyno.generators.steps.told_step import StepResult
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
@@ -105,7 +105,8 @@ def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[Met
 
 def _arm_block(arm: Arm, step: Step, observed: Observed, meters: Sequence[MeterModule]) -> ArmBlock:
     result = observed.result
-    completed, elapsed_s = operations(step, result), result.running_s + result.chores_s
+    elapsed_s = result.running_s + result.chores_s
+    completed = operations(step, result) if result.has_worked(leading_role(step)) else 0
     if completed == 0 or elapsed_s == 0:
         raise MeasurementError(f"{step.name} completed nothing on the server of {arm.variant.name}")
     host = observed.began.host, observed.ended.host
