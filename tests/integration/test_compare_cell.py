@@ -233,6 +233,39 @@ def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: 
     assert_from_both(home, json.loads(said)["experiment"])
 
 
+@rare
+def test_a_search_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    search = ("--layers", "application", "--as-booted", "--budget", "4m", "--trials", "2", "--json")
+    asked = ("tune", "--embedded", "--workload", "pgbench-select", "--scale", "1", *search)
+    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=400)
+    assert said, errors
+    tuning = json.loads(said)["tuning"]
+    told = [note.partition(" over")[0] for note in tuning["notes"] if note.startswith("load from ")]
+    assert told == ['load from "client1"', 'load from "client2"']
+    assert any(trial["rounds"] for trial in tuning["trials"])
+    if tuning["experiment"] is not None:  # two trials need not find anything that is faster
+        assert_from_both(home, tuning["experiment"])
+
+
+@rare
+def test_a_search_goes_on_when_a_lost_load_host_is_back(cell: NamespaceCell, tmp_path: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, ("client1",)))
+    search = ("--layers", "application", "--as-booted", "--budget", "4m", "--trials", "1", "--json")
+    asked = ("tune", "--embedded", "--workload", "pgbench-select", "--scale", "1", *search)
+    process = cell.pgdyno(*asked, "--cell", file)
+    try:
+        wait_until(lambda: b"pgdyno-driver\0serve" in commands(cell["client1"]), 120)
+        cell["client1"].end_sessions()
+        await_line(process, "a round does not count: load host client1 was lost")
+        said, errors = process.communicate(timeout=400)
+    finally:
+        process.kill()
+        process.communicate()
+    assert said, errors
+    assert [note for note in json.loads(said)["tuning"]["notes"] if "was lost in the search: it was" in note]
+
+
 def assert_from_both(home: Path, experiment_id: str) -> None:
     """Assert that an experiment's load came from both hosts."""
     with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
