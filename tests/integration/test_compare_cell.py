@@ -183,8 +183,6 @@ def test_steps_have_their_load_from_the_first_load_host(
             assert arm.transactions > 0
             assert arm.values["client_cpu_us_per_transaction"] > 0
             assert arm.values["server_cpu_us_per_transaction"] > 0
-            assert arm.step is not None
-            assert arm.step.waits or block.workload != named[0]
 
 
 @contextmanager
@@ -233,37 +231,62 @@ def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: 
     assert_from_both(home, json.loads(said)["experiment"])
 
 
+# A search of one trial; the command asks for a budget of minutes.
+SEARCH = """
+import json, sys
+from pathlib import Path
+from pgdyno.app.installations import embedded
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.tuning.tune import tune
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.cli.output import Lines
+from pgdyno.cli.tune import _Spoken
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
+from pgdyno.store.hosts.cell_file import read_cell_file
+workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
+cell = read_cell_file(Path(sys.argv[1]))
+conditions = Conditions(embedded(), workloads, design, cell=cell, as_booted=AS_ASKED)
+tuning = tune(TuneRequest(conditions, Variant("default"), 1.0, most_trials=1), Lines(), _Spoken()).tuning
+print(json.dumps([tuning.notes, len(tuning.trials[0].rounds), tuning.experiment]))
+"""
+
+
+def search(cell: NamespaceCell, directory: Path, loads: Sequence[str]) -> subprocess.Popen[str]:
+    file = str(hosts_file(cell, directory, loads))
+    command = ["nsenter", f"--net=/run/netns/{cell.hub}", sys.executable, "-c", SEARCH, file]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 @rare
 def test_a_search_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
-    file = str(hosts_file(cell, tmp_path, BOTH))
-    search = ("--layers", "application", "--as-booted", "--budget", "4m", "--trials", "2", "--json")
-    asked = ("tune", "--embedded", "--workload", "pgbench-select", "--scale", "1", *search)
-    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=400)
+    said, errors = search(cell, tmp_path, BOTH).communicate(timeout=240)
     assert said, errors
-    tuning = json.loads(said)["tuning"]
-    told = [note.partition(" over")[0] for note in tuning["notes"] if note.startswith("load from ")]
+    notes, rounds, proof = json.loads(said)
+    told = [note.partition(" over")[0] for note in notes if note.startswith("load from ")]
     assert told == ['load from "client1"', 'load from "client2"']
-    assert any(trial["rounds"] for trial in tuning["trials"])
-    if tuning["experiment"] is not None:  # two trials need not find anything that is faster
-        assert_from_both(home, tuning["experiment"])
+    assert rounds >= 1
+    if proof is not None:  # one trial need not find anything that is faster
+        assert_from_both(home, proof)
 
 
 @rare
 def test_a_search_goes_on_when_a_lost_load_host_is_back(cell: NamespaceCell, tmp_path: Path) -> None:
-    file = str(hosts_file(cell, tmp_path, ("client1",)))
-    search = ("--layers", "application", "--as-booted", "--budget", "4m", "--trials", "1", "--json")
-    asked = ("tune", "--embedded", "--workload", "pgbench-select", "--scale", "1", *search)
-    process = cell.pgdyno(*asked, "--cell", file)
+    process = search(cell, tmp_path, ("client1",))
     try:
         wait_until(lambda: b"pgdyno-driver\0serve" in commands(cell["client1"]), 120)
         cell["client1"].end_sessions()
         await_line(process, "a round does not count: load host client1 was lost")
-        said, errors = process.communicate(timeout=400)
+        said, errors = process.communicate(timeout=240)
     finally:
         process.kill()
         process.communicate()
     assert said, errors
-    assert [note for note in json.loads(said)["tuning"]["notes"] if "was lost in the search: it was" in note]
+    notes, rounds, _ = json.loads(said)
+    assert [note for note in notes if note.startswith('load host "client1" was lost in the search: it was')]
+    assert rounds >= 1
 
 
 def assert_from_both(home: Path, experiment_id: str) -> None:

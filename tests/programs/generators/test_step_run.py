@@ -75,12 +75,19 @@ def program(directory: Path, running: str) -> Iterator[DriverProcess]:
         yield driver
 
 
-def test_the_end_of_a_step_is_told_while_its_clients_are_still_connected(tmp_path: Path) -> None:
-    told_at_end = []
+def test_beginning_and_end_are_told_before_clients_connect_and_while_they_are_connected(
+    tmp_path: Path,
+) -> None:
+    told_at_end, told_at_start = [], []
     with program(tmp_path, lines(interval(0.25, 0.25, SUMMARY), RUN_ENDED)) as driver:
         found = run_step(
-            driver, "{}", STEP, lambda: told_at_end.append((tmp_path / "told").read_text().splitlines())
+            driver,
+            "{}",
+            STEP,
+            lambda: told_at_start.append((tmp_path / "told").exists()),
+            lambda: told_at_end.append((tmp_path / "told").read_text().splitlines()),
         )
+    assert told_at_start == [False]  # not yet its job
     run = {"do": "run", "duration_s": 0.5, "interval_s": 0.25}
     assert [[json.loads(line) for line in told] for told in told_at_end] == [[{}, run]]  # not yet "stop"
     assert json.loads((tmp_path / "told").read_text().splitlines()[-1]) == {"do": "stop"}
@@ -125,7 +132,7 @@ def test_a_role_keeps_counts_and_percentiles_in_milliseconds() -> None:
 
 
 def test_a_role_without_transactions_has_no_latency() -> None:
-    assert role_record({**ROLE, "latency_us": None}).latency_ms == {}
+    assert role_record({**ROLE, "transactions": 0, "latency_us": None}).latency_ms == {}
 
 
 def test_intervals_begin_when_the_clients_do_not_when_the_driver_was_ready() -> None:

@@ -188,11 +188,15 @@ class Loads:
         """
         return connect_as_load(target_of(arm, workload))
 
-    def step(self, arm: Arm, step: Step, seed: int, at_end: Callable[[], None] = lambda: None) -> StepResult:
-        """Run a step from its beginning to its end.
-
-        ``at_end`` is called when it is done, while its clients are still connected.
-        """
+    def step(
+        self,
+        arm: Arm,
+        step: Step,
+        seed: int,
+        at_start: Callable[[], None] = lambda: None,
+        at_end: Callable[[], None] = lambda: None,
+    ) -> StepResult:
+        """Run a step from its beginning to its end; ``run_step`` calls these two."""
         request = LoadRequest(
             step.clients,
             self.split.client_count,
@@ -213,7 +217,7 @@ class Loads:
         )
         issued = self.placement.step(load)
         with failures_named(step.name, arm), closing(issued.process) as process:
-            return run_step(process, issued.job, step, at_end)
+            return run_step(process, issued.job, step, at_start, at_end)
 
     def _driver_here(self, arm: Arm, label: str) -> DriverProcess:
         self.placement.require_here()

@@ -17,15 +17,20 @@ _FASTEST_CLOCK, _SPARE_INTERVALS = 2, 10  # arbitrary bounds on how many interva
 
 
 def run_step(
-    driver: DriverProcess, job: str, step: Step, at_end: Callable[[], None] = lambda: None
+    driver: DriverProcess,
+    job: str,
+    step: Step,
+    at_start: Callable[[], None] = lambda: None,
+    at_end: Callable[[], None] = lambda: None,
 ) -> StepResult:
     """Run a step until its clients have finished, or for its duration.
 
-    ``at_end`` is called then, while the clients are still connected.
+    ``at_start`` is called before its clients connect, when the driver is there that may have to be sent far;
+    ``at_end`` when they have finished, while they are still connected.
 
     Raises: GeneratorFailedError, also for what no step's results can be.
     """
-    driver.start(job)
+    driver.start(job, at_start)
     began_s = time.monotonic()
     driver.send({"do": "run", "duration_s": step.duration_s, "interval_s": step.interval_s})
     intervals = list[IntervalRecord]()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from pgdyno.generators.driver_process import Event
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 
 _PERCENTILES = ("p50", "p95", "p99", "p999", "max")
@@ -43,7 +42,11 @@ class StepResult:
 
 
 def step_result(
-    began_s: float, ended: Event, phase: Event, intervals: Sequence[IntervalRecord], roles: Sequence[str]
+    began_s: float,
+    ended: Mapping[str, Any],
+    phase: Mapping[str, Any],
+    intervals: Sequence[IntervalRecord],
+    roles: Sequence[str],
 ) -> StepResult:
     """Return the results of a step from its last events, and the intervals that were told before.
 
@@ -82,7 +85,7 @@ def role_record(role: Mapping[str, Any]) -> RoleRecord:
     )
 
 
-def interval_record(event: Event) -> IntervalRecord:
+def interval_record(event: Mapping[str, Any]) -> IntervalRecord:
     """Return the record of an interval, on the driver's clock.
 
     Raises: LookupError, TypeError, ValueError for what is no interval.

@@ -60,8 +60,8 @@ def losing(losses: int) -> Losing:
         assert lost is LOST
         return Regained(cast("Arena", BACK), ("client1",), "it was back after 7 s")
 
-    given = (FIRST, Variant("default"), Space(()), {}, Design())
-    return Losing(*given, Remembered(), after_loss=after_loss, losses=losses)
+    base, design = Variant("default"), Design()
+    return Losing(FIRST, base, Space(()), {}, design, Remembered(), after_loss=after_loss, losses=losses)
 
 
 def test_a_round_without_a_load_host_is_repeated_with_those_that_there_are() -> None:

@@ -87,20 +87,22 @@ def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
 def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[MeterModule]) -> Observed:
     """Run a step between two readings.
 
-    Its processes are read while its clients are still connected, because what a backend has used is lost
-    when it ends. What backends report late is read when they have ended.
+    Its processes are read before its clients connect, and while they are still connected, because what a
+    backend has used is lost when it ends. What backends report late is read when they have ended.
     """
-    ended: list[Edge] = []
+    edges: list[Edge] = []
+
+    def read() -> None:
+        edges.append(Edge.read(arm, meters, loads.split))
+
     with witness(arm, loads.split, step.interval_s) as seen:
-        began = Edge.read(arm, meters, loads.split)
         with seen.watching():
-            result = loads.step(
-                arm, step, seed, at_end=lambda: ended.append(Edge.read(arm, meters, loads.split))
-            )
+            result = loads.step(arm, step, seed, at_start=read, at_end=read)
         late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
         evidence = seen.evidence()
-    delta = difference(began.readings, {**ended[0].readings, **late})
-    return Observed(result, began, ended[0], {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
+    began, ended = edges
+    delta = difference(began.readings, {**ended.readings, **late})
+    return Observed(result, began, ended, {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
 
 
 def _arm_block(arm: Arm, step: Step, observed: Observed, meters: Sequence[MeterModule]) -> ArmBlock:
