@@ -61,7 +61,7 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
 		tests/integration/test_memory_of_a_machine.py
 
-test-cells: setup ## as root: cells of hosts in network namespaces, each with an sshd (twelve minutes)
+test-cells: setup ## as root: cells of hosts in network namespaces, each with an sshd (a quarter of an hour)
 	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/test_cell_check.py tests/integration/test_cell_network.py \
 		tests/integration/test_compare_cell.py
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.cli._server_options import warn
 from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
@@ -28,6 +29,12 @@ def refuse_beside_cell(given: Mapping[str, object]) -> None:
             f"--cell does not go with {' and '.join(refused)}",
             hint="load from other hosts takes no CPUs here, and goes to scratch servers",
         )
+
+
+def warn_of_load(command: str, cell: CellHosts) -> None:
+    """Warn that a command takes no load from the load hosts of a cell."""
+    hosts = ", ".join(host.name for host in cell.loads)
+    warn(f"{cell.server.name} issues any load itself: {command} takes none from load hosts yet ({hosts})")
 
 
 def on_cell(conditions: Conditions, cell: CellHosts | None, *, allows_fewer: bool) -> Conditions:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from pgdyno.cli._server_options import warn
+from pgdyno.cli._load_hosts import warn_of_load
 from pgdyno.cli.output import Relayed
 from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.cells.cell import CellHosts
 
-_LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate"})
+_LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate", "tune"})
 """Commands whose load comes from the cell's load hosts."""
-_LOADED_THERE = frozenset({"profile", "tune"})
+_LOADED_THERE = frozenset({"profile"})
 """Commands whose load the server's host itself issues."""
 ON_CELL = _LOADED_BY_CELL | _LOADED_THERE | {"inspect", "advise", "apply", "status", "revert"}
 """All commands with ``--cell``."""
@@ -71,7 +71,8 @@ def _cell_here(name: str, file: Path) -> CellHosts:
         require_address(cell.server)
     if IS_CARRIED not in os.environ and not is_this_machine(cell.server):
         _carry(name, cell)
-    _warn_of_load(name, cell)
+    if name in _LOADED_THERE:
+        warn_of_load(name, cell)
     return cell
 
 
@@ -83,18 +84,13 @@ def _carry(name: str, cell: CellHosts) -> NoReturn:
 
     context = click.get_current_context()
     _require_files_there(context, cell)
-    _warn_of_load(name, cell)
+    if name in _LOADED_THERE:
+        warn_of_load(name, cell)
     words = (name, *_without_cell(context.meta[WORDS]))
     hosts = (f"{Path(cell.file_name).stem}.toml", hosts_file_text(cell)) if name in _LOADED_BY_CELL else ()
     command = CarriedCommand(words, *hosts)
     output, errors = Relayed(sys.stdout), Relayed(sys.stderr)
     sys.exit(carry(cell, command, lambda is_error, part: (errors if is_error else output).write(part)))
-
-
-def _warn_of_load(name: str, cell: CellHosts) -> None:
-    if name in _LOADED_THERE:
-        hosts = ", ".join(host.name for host in cell.loads)
-        warn(f"{cell.server.name} issues any load itself: {name} takes none from load hosts yet ({hosts})")
 
 
 def _require_files_there(context: click.Context, cell: CellHosts) -> None:

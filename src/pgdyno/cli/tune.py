@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, warn_of_load
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -27,6 +28,7 @@ from pgdyno.model.plans.plan import Layer
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.tuning.tune_request import TuneRequest
     from pgdyno.app.tuning.tuner import Tuned
+    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.document import Json
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
     from pgdyno.server.process.installation import Installation
@@ -41,6 +43,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "  pgdyno tune --embedded --resume 20261125-201500-tune\n"
     "  pgdyno tune --embedded --warm-start yesterday.zip\n"
     "  pgdyno tune --embedded --warm-start similar\n"
+    "  pgdyno tune --embedded --cell hosts.toml\n"
     "  pgdyno tune --dsn service=production --allow-load --limit-latency 20ms --limit-memory 8GB",
 )
 @embedded_option
@@ -97,6 +100,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "stored here (similar), those whose hosts and loads are nearest. Their figures are not used. Repeatable.",
 )
 @in_place_options
+@allow_fewer_option
 @seed_option
 @as_booted_option
 @figures_options
@@ -121,6 +125,8 @@ def command(*, is_json: bool, **options: Any) -> None:
     in_place = InPlace(**{name: options.pop(name) for name in InPlace.__dataclass_fields__})
     asked = _Asked(**options, figures=StatedFigures(**figures))
     in_place.check(options)
+    if in_place.dsn is not None:
+        asked = asked.without_load_hosts()
     progress = open_progress()
     try:
         if in_place.dsn is not None:
@@ -155,7 +161,20 @@ class _Asked:
     aims: tuple[str, ...]
     seed: int
     as_booted: bool
+    cell: CellHosts | None
+    allow_fewer: bool
     figures: StatedFigures
+
+    def without_load_hosts(self) -> _Asked:
+        """Return the same with load from here, and warn if there are load hosts. Raises: UsageError."""
+        if self.allow_fewer:
+            raise UsageError(
+                "--allow-fewer is for load hosts, and a search on a running server has none",
+                hint="leave out --allow-fewer, or --dsn",
+            )
+        if self.cell is not None:
+            warn_of_load("tune --dsn", self.cell)
+        return replace(self, cell=None)
 
     def request(self) -> TuneRequest:
         """Return the request. Raises: UsageError for options that say nothing that can be searched."""
@@ -186,13 +205,14 @@ class _Asked:
             )
         aims = aims_named(self.aims) if self.aims else None
         load()[self.sampler].make(Space(()), self.seed)  # before anything is loaded for it
+        conditions = Conditions(
+            installation,
+            find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale),
+            Design(seed=self.seed),
+            as_booted=AS_ASKED if self.as_booted else "",
+        )
         return TuneRequest(
-            conditions=Conditions(
-                installation,
-                find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale),
-                Design(seed=self.seed),
-                as_booted=AS_ASKED if self.as_booted else "",
-            ),
+            conditions=on_cell(conditions, self.cell, allows_fewer=self.allow_fewer),
             base=Variant("default"),
             budget_s=self.budget_s,
             plan=PlanRequest(

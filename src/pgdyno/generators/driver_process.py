@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -89,10 +89,10 @@ class DriverProcess:
         """Whether its output has ended; at a distance also because the connection has."""
         return self._reader is not None and not self._reader.is_alive()
 
-    def start(self, job: str) -> None:
+    def start(self, job: str, when_there: Callable[[], None] = lambda: None) -> None:
         """Start it, give it its job, and wait until all clients are connected."""
         self.begin()
-        self.give(job)
+        self.give(job, when_there)
         self.await_ready()
 
     def begin(self) -> None:
@@ -109,10 +109,11 @@ class DriverProcess:
         self._reader = threading.Thread(target=self._read_events, args=(self._process,), daemon=True)
         self._reader.start()
 
-    def give(self, job: str) -> None:
-        """Send everything that comes before its job, and the job."""
+    def give(self, job: str, when_there: Callable[[], None] = lambda: None) -> None:
+        """Send everything that comes before its job, and the job. ``when_there`` is called in between."""
         if self.distance:
             self._cover(self.distance)
+        when_there()
         self._write(job)
 
     def await_ready(self) -> None:

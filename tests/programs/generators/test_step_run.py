@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.generators.step_run import interval_records, role_record, run_step
+from pgdyno.generators.steps.step_run import run_step
+from pgdyno.generators.steps.told_step import from_the_first, interval_record, role_record
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
@@ -62,7 +63,8 @@ def lines(*events: dict[str, Any]) -> str:
 
 
 RUN_ENDED = {"event": "run-ended", "chores_s": 1.25}
-PHASE = {"event": "phase", "arms": [{"running_s": 2.5, "roles": [ROLE]}], "driver": {"cpu_s": 0.5}}
+INSERTS = {**ROLE, "name": "insert", "statements": {}}
+PHASE = {"event": "phase", "arms": [{"running_s": 2.5, "roles": [INSERTS, ROLE]}], "driver": {"cpu_s": 0.5}}
 
 
 @contextmanager
@@ -73,12 +75,19 @@ def program(directory: Path, running: str) -> Iterator[DriverProcess]:
         yield driver
 
 
-def test_the_end_of_a_step_is_told_while_its_clients_are_still_connected(tmp_path: Path) -> None:
-    told_at_end = []
+def test_beginning_and_end_are_told_before_clients_connect_and_while_they_are_connected(
+    tmp_path: Path,
+) -> None:
+    told_at_end, told_at_start = [], []
     with program(tmp_path, lines(interval(0.25, 0.25, SUMMARY), RUN_ENDED)) as driver:
         found = run_step(
-            driver, "{}", STEP, lambda: told_at_end.append((tmp_path / "told").read_text().splitlines())
+            driver,
+            "{}",
+            STEP,
+            lambda: told_at_start.append((tmp_path / "told").exists()),
+            lambda: told_at_end.append((tmp_path / "told").read_text().splitlines()),
         )
+    assert told_at_start == [False]  # not yet its job
     run = {"do": "run", "duration_s": 0.5, "interval_s": 0.25}
     assert [[json.loads(line) for line in told] for told in told_at_end] == [[{}, run]]  # not yet "stop"
     assert json.loads((tmp_path / "told").read_text().splitlines()[-1]) == {"do": "stop"}
@@ -92,6 +101,21 @@ def test_a_driver_that_falls_silent_fails_after_the_steps_duration_and_patience(
         with pytest.raises(GeneratorFailedError) as caught:
             run_step(driver, "{}", STEP)
         assert caught.value.message == "pgdyno-driver failed: it said nothing for 1 s"
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        ([interval(0.25, 0.25, SUMMARY)] * 40, "it tells of more intervals than there can have been"),
+        ([{"event": "interval", "t_s": 1.0}], "its results are none of its kind"),
+        ([{"event": "run-ended", "chores_s": "1"}], "its results are none of its kind"),
+        ([{"event": "slice"}], 'it said "slice" instead of "interval"'),
+    ],
+)
+def test_what_no_step_can_tell_is_refused(tmp_path: Path, running: list[dict[str, Any]], said: str) -> None:
+    with program(tmp_path, lines(*running)) as driver, pytest.raises(GeneratorFailedError) as caught:
+        run_step(driver, "{}", STEP)
+    assert caught.value.message == f"pgdyno-driver failed: {said}"
 
 
 def test_a_role_keeps_counts_and_percentiles_in_milliseconds() -> None:
@@ -108,16 +132,16 @@ def test_a_role_keeps_counts_and_percentiles_in_milliseconds() -> None:
 
 
 def test_a_role_without_transactions_has_no_latency() -> None:
-    assert role_record({**ROLE, "latency_us": None}).latency_ms == {}
+    assert role_record({**ROLE, "transactions": 0, "latency_us": None}).latency_ms == {}
 
 
 def test_intervals_begin_when_the_clients_do_not_when_the_driver_was_ready() -> None:
-    events = [interval(3.25, 0.25, SUMMARY), interval(3.75, 0.5, None)]
-    assert interval_records(events) == (
+    told = [interval_record(interval(3.25, 0.25, SUMMARY)), interval_record(interval(3.75, 0.5, None))]
+    assert from_the_first(told) == (
         IntervalRecord(0.0, 0.25, {"query": 3}, {"query": 5.0}),
         IntervalRecord(0.25, 0.5, {"query": 3}, {}),
     )
 
 
 def test_a_step_may_be_over_before_its_first_interval() -> None:
-    assert interval_records([]) == ()
+    assert from_the_first([]) == ()

@@ -12,7 +12,12 @@ from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
+from pgdyno.app.measuring.load_hosts.load_from_cell import (
+    fewest_clients,
+    issuing,
+    loaded_from_cell,
+    require_issuable,
+)
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.main import cli
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
@@ -20,6 +25,8 @@ from pgdyno.model.errors import HostsFileError, UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
+from pgdyno.studies import insert_benchmark, tpch
+from pgdyno.studies._contract import Sizing
 
 CELL = CellHosts(
     CellHost("db1", HostRole.SERVER, "db1", address="10.0.0.1"),
@@ -97,3 +104,24 @@ def test_each_load_host_needs_a_client() -> None:
     assert caught.value.message == "2 clients cannot be shared by 3 load hosts"
     assert caught.value.detail == "each needs one: client1, client2, client3"
     assert caught.value.hint == "--clients 3 or more; or keep fewer load hosts in the file"
+
+
+def test_steps_have_their_load_from_the_first_host_however_few_their_clients() -> None:
+    cell = replace(CELL, loads=tuple(replace(CELL.loads[0], name=f"client{n}") for n in (1, 2, 3)))
+    workloads = insert_benchmark.workloads(Sizing({}, clients=1)).values()
+    require_issuable(cell, workloads, Design())
+    assert [host.name for host in issuing(cell, workloads).loads] == ["client1"]
+    assert issuing(cell, find_workloads(("pgbench-select",)).values()) is cell
+
+
+def test_steps_have_threads_for_their_own_clients() -> None:
+    workloads = insert_benchmark.workloads(Sizing({}, clients=3)).values()
+    assert fewest_clients(workloads, Design(clients=8)) == 3
+
+
+def test_passes_of_tpch_have_no_load_from_elsewhere() -> None:
+    workloads = tpch.STUDY.workloads
+    assert workloads is not None
+    with pytest.raises(UsageError) as caught:
+        require_issuable(CELL, workloads(Sizing({})).values(), Design())
+    assert caught.value.message.endswith(" cannot be issued by a load host yet")

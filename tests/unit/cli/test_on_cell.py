@@ -52,12 +52,25 @@ def test_on_the_servers_host_a_command_runs_as_usual(tmp_path: Path) -> None:
 
 
 def test_a_command_that_takes_no_load_from_load_hosts_says_so(tmp_path: Path) -> None:
-    asked = ["tune", "--embedded", "--dsn", "x", "--cell", hosts_file(tmp_path, "127.0.0.1")]
+    asked = ["profile", "nothing", "--embedded", "--cell", hosts_file(tmp_path, "127.0.0.1")]
     result = CliRunner().invoke(cli, asked, standalone_mode=False)
-    assert result.exit_code == 1  # it was asked for two servers
+    assert result.exit_code == 1  # there is no such workload
     assert result.stderr == (
-        "pgdyno: WARNING:  db1 issues any load itself: tune takes none from load hosts yet (client1)\n"
+        "pgdyno: WARNING:  db1 issues any load itself: profile takes none from load hosts yet (client1)\n"
     )
+
+
+def test_a_search_on_a_running_server_says_that_its_load_is_from_there(tmp_path: Path) -> None:
+    cell = hosts_file(tmp_path, "127.0.0.1")
+    asked = ["tune", "--dsn", "host=/nowhere", "--allow-load", "--cell", cell]
+    result = CliRunner().invoke(cli, asked, standalone_mode=False)
+    assert result.exit_code == 1  # there is no such server
+    assert result.stderr == (
+        "pgdyno: WARNING:  db1 issues any load itself: tune --dsn takes none from load hosts yet (client1)\n"
+    )
+    error = CliRunner().invoke(cli, [*asked, "--allow-fewer"], standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == "--allow-fewer is for load hosts, and a search on a running server has none"
 
 
 def test_load_hosts_have_no_part_in_measuring_a_running_server(tmp_path: Path) -> None:

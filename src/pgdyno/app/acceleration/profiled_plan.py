@@ -46,13 +46,10 @@ def profiled_plan(
 ) -> ProfiledPlan:
     """Return the plan with bounds of a profile; as it is where the budget is too small for one.
 
-    Load from other hosts is not profiled either: its clients' work and the network's are not seen from here.
     ``as_booted`` says why idle CPUs are left as they are.
     """
     if request.budget_s < LEAST_BUDGET_S:
         return ProfiledPlan(plan)
-    if request.conditions.cell is not None:
-        return ProfiledPlan(plan, notes=(_NOT_PROFILED,))
     conditions = replace(request.conditions, as_booted=as_booted)
     found, notes = baseline_profiles(request.base, conditions, progress, profile_of)
     return ProfiledPlan(with_bounds(plan, found), gains_by_lever(found), notes)
@@ -61,7 +58,12 @@ def profiled_plan(
 def baseline_profiles(
     base: Variant, conditions: Conditions, progress: Progress, profile_of: ProfileOf = profile
 ) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
-    """Return a short profile of every workload that has one, and notes on those that failed."""
+    """Return a short profile of every workload that has one, and notes on those that failed.
+
+    Load from other hosts is not profiled: its clients' work and the network's are not seen from here.
+    """
+    if conditions.cell is not None:
+        return (), (_NOT_PROFILED,)
     found, notes = list[TransactionProfile](), list[str]()
     for one in _requests(base, conditions):
         try:

@@ -22,7 +22,8 @@ from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
 from pgdyno.generators.given_up import MOST_ERRORS
 from pgdyno.generators.process import LoadProcess, run_to_end
-from pgdyno.generators.step_run import StepResult, run_step
+from pgdyno.generators.steps.step_run import longest_s, run_step
+from pgdyno.generators.steps.told_step import StepResult
 from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.timed_run import RestingRun, TimedRun, run_counted, run_for
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
@@ -193,15 +194,36 @@ class Loads:
         """
         return connect_as_load(target_of(arm, workload))
 
-    def step(self, arm: Arm, step: Step, seed: int, at_end: Callable[[], None] = lambda: None) -> StepResult:
-        """Run a step from its beginning to its end.
-
-        ``at_end`` is called when it is done, while its clients are still connected.
-        """
-        request = LoadRequest(step.clients, len(self.split.client), seed, 0, Path(), cpus=self.split.pinned)
-        job = driver.job([ArmTarget(arm.variant.name, arm.target())], step.name, step.options, request)
-        with failures_named(step.name, arm), closing(self._driver_here(arm, step.name)) as process:
-            return run_step(process, job, step, at_end)
+    def step(
+        self,
+        arm: Arm,
+        step: Step,
+        seed: int,
+        at_start: Callable[[], None] = lambda: None,
+        at_end: Callable[[], None] = lambda: None,
+    ) -> StepResult:
+        """Run a step from its beginning to its end; ``run_step`` calls these two."""
+        request = LoadRequest(
+            step.clients,
+            self.split.client_count,
+            seed,
+            duration_s=int(longest_s(step)) + 1,
+            log_prefix=Path(),
+            cpus=self.split.pinned,
+        )
+        load = ArmsLoad(
+            self._driver([arm], step.name),
+            [ArmTarget(arm.variant.name, arm.target())],
+            order=[0],
+            prefixes=[],
+            workload=step.name,
+            options=step.options,
+            request=request,
+            when_ended=lambda: None,
+        )
+        issued = self.placement.step(load)
+        with failures_named(step.name, arm), closing(issued.process) as process:
+            return run_step(process, issued.job, step, at_start, at_end)
 
     def _driver_here(self, arm: Arm, label: str) -> DriverProcess:
         self.placement.require_here()

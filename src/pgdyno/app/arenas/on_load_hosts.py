@@ -1,4 +1,4 @@
-"""Turns of a load that the load hosts of a cell issue over the network, each its part of it."""
+"""Loads from load hosts, over the network: turns of all, each its part; steps of one."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ class OnLoadHosts:
             0.0 if is_alone else words_s,  # twice what a word usually takes
             load.when_ended,
         )
+
+    def step(self, load: ArmsLoad) -> HostDriver:
+        """Return the driver of a step, sent to the first host alone; nothing is logged there."""
+        first = self.load_hosts[:1]
+        (request,) = parts_of(load.request, first, self.threads)
+        arms = [replace(self._far(arm, 0), log_prefix=None) for arm in load.arms]
+        return self._driver(load, arms, 0, first[0], request)
 
     def require_here(self) -> None:
         """Raise UsageError."""

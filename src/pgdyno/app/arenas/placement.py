@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pgdyno.generators import driver
 from pgdyno.generators._contract import LoadRequest
+from pgdyno.generators.away.hosts_turns import HostDriver
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget
 from pgdyno.generators.driver_process import DriverProcess
@@ -44,8 +45,12 @@ class Placement(Protocol):
         """Return turns of a load, issued from there."""
         ...
 
+    def step(self, load: ArmsLoad) -> HostDriver:
+        """Return the driver of a step, which one host issues from its beginning to its end."""
+        ...
+
     def require_here(self) -> None:
-        """Raise UsageError unless it is here: loads without turns are issued from nowhere else."""
+        """Raise UsageError unless it is here: other loads are issued from nowhere else."""
         ...
 
 
@@ -57,6 +62,10 @@ class Here:
         """Return turns of the load as it is."""
         job = load.job(load.arms, load.request)
         return DrainedTurns(load.process, job, load.prefixes, load.order, load.when_ended)
+
+    def step(self, load: ArmsLoad) -> HostDriver:
+        """Return the driver as it is."""
+        return HostDriver(load.process, load.job(load.arms, load.request), load.prefixes)
 
     def require_here(self) -> None:
         """Do nothing."""

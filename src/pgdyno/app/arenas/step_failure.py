@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.model.errors import GeneratorError, PgdynoError, ServerCrashedError, StorageError
+from pgdyno.model.errors import (
+    GeneratorError,
+    LoadHostLostError,
+    PgdynoError,
+    ServerCrashedError,
+    StorageError,
+)
 
 _END_S = 1.0  # arbitrary: a postmaster that was killed is gone in milliseconds
 _POLL_S = 0.05
@@ -24,10 +30,12 @@ def failures_named(step: str, arm: Arm) -> Iterator[None]:
     """Run one step; add the step's name to any error.
 
     Raises: StorageError if the server's disk is full, ServerCrashedError if the server has gone,
-    GeneratorFailedError for anything else.
+    LoadHostLostError as it is if the host that issues the load has, GeneratorFailedError for anything else.
     """
     try:
         yield
+    except LoadHostLostError:  # the round is repeated, whatever the server says
+        raise
     except GeneratorError as error:
         raise explained(error, step, arm) from error
 

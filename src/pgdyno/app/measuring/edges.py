@@ -42,9 +42,13 @@ class Edge:
 def audit_between(
     began: Edge, ended: Edge, delta: Readings, client_cpu_us: float, split: CpuSplit
 ) -> dict[str, float]:
-    """Return the inputs of the void rules for the time between two edges."""
+    """Return the inputs of the void rules for the time between two edges.
+
+    A load host's load takes nothing here.
+    """
     server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.cpu.at_s - began.cpu.at_s
-    ours_s = (server_us + client_cpu_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s
+    load_us = 0.0 if split.load_host_threads else client_cpu_us
+    ours_s = (server_us + load_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s
     whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
     host = (began.cpu, ended.cpu)
     return audit_block([whole], wall_s, host, split, ours_s=ours_s, client_s=(client_cpu_us / 1e6,))

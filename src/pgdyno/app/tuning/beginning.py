@@ -64,8 +64,9 @@ def again(earlier: Tuning, request: TuneRequest, notes: tuple[str, ...]) -> Tuni
 
 
 def _subject(request: TuneRequest) -> str:
-    """Return the server and the workloads with their data, as a search is known by."""
+    """Return the server, the workloads with their data, and their place, as a search is known by."""
     installation = request.conditions.installation
     server = "" if installation is None else f"{installation.name} {installation.version}"
     workloads = (f"{identity(one)} on {one.data_set.key}" for one in request.conditions.workloads.values())
-    return "; ".join((server, *workloads, str(request.base)))
+    place = () if request.conditions.cell is None else ("load from load hosts",)
+    return "; ".join((server, *workloads, str(request.base), *place))

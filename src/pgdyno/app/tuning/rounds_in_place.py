@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.app.tuning.trial_rounds import CANDIDATE, INCUMBENT, Counted, TrialRounds
@@ -74,11 +74,11 @@ class RoundsInPlace(TrialRounds):
     def _whole(self, point: Point) -> frozenset[tuple[str, str]]:
         return frozenset(self.settled(point).items())
 
-    def _blocks(self, variants: Sequence[Variant]) -> Iterator[Block]:
-        """Yield the blocks of one round. It is not repeated, however much else the server had to do."""
-        blocks, is_disturbed = taken_as_they_are(list(super()._blocks(variants)))
+    def _blocks(self, variants: Sequence[Variant]) -> list[Block]:
+        """Return the blocks of one round. It is not repeated, however much else the server had to do."""
+        blocks, is_disturbed = taken_as_they_are(super()._blocks(variants))
         self.disturbed += is_disturbed
-        yield from blocks
+        return blocks
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
         try:

@@ -7,7 +7,7 @@ search finds is proven afterwards by an experiment of its own, which keeps every
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -18,12 +18,19 @@ from numpy.random import Generator as Random
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.attached_arena import AttachedArena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.measuring.load_hosts.regained import AfterLoss, end_without_host
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.experiments.design.workload_order import workloads_by_server
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import with_pools_for
 from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import GeneratorFailedError, MeasurementError, ServerError, SettingError
+from pgdyno.model.errors import (
+    GeneratorFailedError,
+    LoadHostLostError,
+    MeasurementError,
+    ServerError,
+    SettingError,
+)
 from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
@@ -37,6 +44,7 @@ from pgdyno.search.noise import SIDE_BY_SIDE
 from pgdyno.search.searching import CandidateFailedError
 
 DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"
+_MOST_LOSSES = 3  # of a load host in one round
 
 Counted: TypeAlias = Mapping[str, Sequence[Block]]
 """The blocks that count, by workload."""
@@ -49,7 +57,7 @@ class TrialRounds:
     ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
     experiment, and were taken all the same. ``aims`` are those of a search that has several, and
     ``worst_case`` the memory in bytes that a server of a point may take. ``expected_noise`` is that of a
-    round, until some are measured.
+    round, until some are measured. ``notes`` tell of load hosts, and of those that were lost: ``after_loss``.
     """
 
     arena: ScratchArena | AttachedArena
@@ -63,6 +71,8 @@ class TrialRounds:
     number: int = 0
     disturbed: int = 0
     expected_noise: float = SIDE_BY_SIDE
+    after_loss: AfterLoss = end_without_host
+    notes: list[str] = field(default_factory=list)
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -127,6 +137,8 @@ class TrialRounds:
             tried = self.variant(CANDIDATE, candidate)
             self.arena.check([tried])
             return self._round([*others.values(), tried])
+        except LoadHostLostError:
+            raise
         except (ServerError, SettingError, GeneratorFailedError, MeasurementError) as error:
             self._round([*others.values()])  # else it is not the candidate's fault, and this says so
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
@@ -140,9 +152,9 @@ class TrialRounds:
         """
         variants = side_by_side(wanted).variants
         names = [one.name for one in variants]
-        if counted := _counting(list(self._blocks(variants)), names):
+        if counted := _counting(self._blocks(variants), names):
             return counted
-        blocks = list(self._blocks(variants))
+        blocks = self._blocks(variants)
         return _counting(blocks, names) or self._disturbed(blocks, names)
 
     def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> Counted:
@@ -153,8 +165,32 @@ class TrialRounds:
         reasons = [reason for block in blocks for reason in block.void_reasons]
         raise MeasurementError(reasons[0] if reasons else "a server did nothing")
 
-    def _blocks(self, variants: Sequence[Variant]) -> Iterator[Block]:
-        design = self.design
+    def _blocks(self, variants: Sequence[Variant]) -> list[Block]:
+        """Return the blocks of a round. One in which a load host was lost is repeated.
+
+        Raises: LoadHostLostError if one is lost each time, or not back in time.
+        """
+        for left in reversed(range(_MOST_LOSSES)):
+            blocks, lost = self._measured(variants)
+            if not lost:
+                break
+            if not left:
+                raise lost[0]
+            self._regain(lost[0])
+        return blocks
+
+    def _regain(self, lost: LoadHostLostError) -> None:
+        """Go on with the load hosts that there are. Raises: LoadHostLostError."""
+        why = (lost.detail or lost.message).splitlines()[-1]
+        self.progress.step(f"a round does not count: load host {lost.host} was lost ({why})")
+        regained = self.after_loss(self.arena, lost)
+        assert isinstance(regained.arena, ScratchArena)  # noqa: S101 — others have no load hosts
+        self.arena = regained.arena
+        self.notes.append(f'load host "{lost.host}" was lost in the search: {regained.how}')
+
+    def _measured(self, variants: Sequence[Variant]) -> tuple[list[Block], list[LoadHostLostError]]:
+        """Return the blocks of a round, and the load host that was lost in it, if one was."""
+        design, blocks = self.design, list[Block]()
         names = tuple(self.workloads)
         study = Study("tune", "Which configuration is best?", tuple(variants), names, design)
         with ExitStack() as stack:
@@ -162,9 +198,10 @@ class TrialRounds:
             arena = stack.enter_context(whole.prepared_for(study))
             running = self._running(arena, variants)
             for group in workloads_by_server([*self.workloads.values()]):
-                yield from run_round(running, self.number, group)
+                blocks += run_round(running, self.number, group)
                 arena.loads.forget(running.experiment_id)
         self.number += 1
+        return blocks, running.lost
 
     def _running(self, arena: Arena, variants: Sequence[Variant]) -> Running:
         return Running(

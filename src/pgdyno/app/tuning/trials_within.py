@@ -111,7 +111,10 @@ def _sentence(request: TuneRequest, needed: _Needed) -> str:
 
 
 def _profile_s(request: TuneRequest, budget_s: float) -> float:
-    """Return how long profiles of the baseline take; a search that is gone on with has none."""
-    if request.resume is not None or budget_s < LEAST_BUDGET_S:
+    """Return how long profiles of the baseline take; a search that is gone on with has none.
+
+    Neither has one whose load comes from other hosts.
+    """
+    if request.resume is not None or request.conditions.cell is not None or budget_s < LEAST_BUDGET_S:
         return 0.0
     return _PROFILE_S * sum(map(is_profiled, request.conditions.workloads.values()))

@@ -23,6 +23,8 @@ from pgdyno.app.awake.awake import AwakeKeeper
 from pgdyno.app.local_machine import machine_claimed, online_cpus
 from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import Context
+from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
+from pgdyno.app.measuring.load_hosts.lost_host import after_loss_of
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
@@ -34,10 +36,11 @@ from pgdyno.app.tuning.front_proof import front_proof_of, with_members
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
-from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.app.tuning.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
 from pgdyno.model.profiles.profile import TransactionProfile
@@ -74,7 +77,8 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     else:
         tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
-    here = circumstances_here(request, subject, is_isolated=conditions.design.is_isolated)
+    is_split = conditions.design.is_isolated and conditions.cell is None
+    here = circumstances_here(request, subject, is_isolated=is_split)
     begin = warm_start(tuning.space, begin_with, subject.server, here, progress)
     searched = replace(searched, first=begin.points)
     tuning = replace(tuning, notes=(*tuning.notes, *begin.notes))
@@ -90,7 +94,8 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
         else:
             tuning = tuner.shortened(tuning)
             proof = proof_of(request, searched, tuning, rounds)
-        tuning = replace(tuning, notes=(*tuning.notes, *disturbance_notes(rounds.disturbed)))
+        notes = (*tuning.notes, *rounds.notes, *disturbance_notes(rounds.disturbed))
+        tuning = replace(tuning, notes=notes)
         save_tuning(searches(), tuning)
     if tuning.answer or tuning.members:
         listener.answered(tuning)  # before its proof, which can be interrupted
@@ -121,14 +126,14 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
     variants = (base, *(replace(base, name=name, server=name) for name in builds))
     plan = replace(base, name=PLAN, settings={**base.settings, **searched.plan.values})
     design = replace(conditions.design, blocks_per_round=1)
-    if not all(one.is_read_only for one in conditions.workloads.values()):
-        design = design.with_writing()
+    asked = Study(NAME, "", (base,), tuple(conditions.workloads), design)
     with (
         machine_claimed(is_wanted=not conditions.as_booted or bool(plan.files)),
         open_scratch_arena(
             conditions.installation, variants, progress, is_isolated=design.is_isolated
-        ) as arena,
+        ) as opened,
     ):
+        arena, study = loaded_from_cell(opened, asked, conditions, progress)
         progress.step("measuring how long a wake-up takes")
         keeper = AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus()))
         kept = keeper.find((base, plan), conditions.as_booted)
@@ -136,4 +141,14 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
         for workload in conditions.workloads.values():
             for variant in variants:
                 arena.load(variant, workload.data_set)
-        yield TrialRounds(awake, base, searched.space, conditions.workloads, design, progress)
+        is_read_only = all(one.is_read_only for one in conditions.workloads.values())
+        yield TrialRounds(
+            awake,
+            base,
+            searched.space,
+            conditions.workloads,
+            study.design if is_read_only else study.design.with_writing(),
+            progress,
+            after_loss=after_loss_of(conditions, study, arena, progress),
+            notes=[*study.notes],
+        )

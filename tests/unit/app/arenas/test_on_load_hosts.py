@@ -24,7 +24,6 @@ from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.workload import Step
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.network_entrance import NetworkEntrance
 
@@ -101,13 +100,25 @@ def test_the_driver_is_sent_to_each_host_and_its_logs_come_here(tmp_path: Path) 
         assert job["clients"] == 3 - number
 
 
-def test_loads_without_turns_are_issued_from_here_alone() -> None:
+def test_a_step_is_issued_by_the_first_host_alone(tmp_path: Path) -> None:
+    load = load_of(tmp_path)
+    alone = replace(load, arms=load.arms[:1], order=[0], prefixes=[], request=replace(REQUEST, rate_tps=None))
+    issued = placed_on(HERE, [THERE, OTHER], ENTRANCE, [2, 1]).placement.step(alone)
+    job = json.loads(issued.job)
+    assert (job["clients"], job["threads"], job["cpus"], job["seed"]) == (5, 2, [4, 5, 6], 7)
+    assert "is_part" not in job
+    (arm,) = job["arms"]
+    assert (arm["target"]["host"], arm["log_prefix"]) == ("10.0.0.1", None)
+    assert issued.process.distance is not None
+    assert (issued.process.distance.host, issued.process.distance.log_prefixes) == ("client1", [])
+
+
+def test_other_loads_are_issued_from_here_alone() -> None:
     workload = find_workloads(("pgbench-select",), generator="pgbench")["pgbench-select"]
     with pytest.raises(UsageError) as caught:
         LOADS.prepare([], [], workload, Design(), 1.0, [])
     assert caught.value.message == "this load cannot be issued by client1 yet"
     arm = Arm(Variant("a"), cast("RunningServer", Target("/run/socket", 40001, "pgdyno", "bench")))
-    step = Step("step", {}, 1, "queries", rows_per_commit=1, duration_s=1.0, interval_s=1.0, patience_s=1.0)
     with pytest.raises(UsageError) as caught:
-        LOADS.step(arm, step, 7)
+        LOADS.run_counted(arm, find_workloads(("pgbench-select",))["pgbench-select"], 7, 1, lambda: None)
     assert caught.value.message == "this load cannot be issued by client1 yet"

@@ -11,6 +11,7 @@ from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.model.errors import (
     GeneratorFailedError,
     GeneratorMissingError,
+    LoadHostLostError,
     PgdynoError,
     ServerCrashedError,
     StorageError,
@@ -77,6 +78,11 @@ def test_a_full_disk_is_told_with_what_to_do_whether_it_stopped_the_server_or_no
 
 def test_other_errors_of_generators_keep_their_class() -> None:
     assert type(failing(Server(), GeneratorMissingError("no driver"))) is GeneratorMissingError
+
+
+def test_a_load_host_that_was_lost_stays_that() -> None:
+    lost = LoadHostLostError("pgdyno-driver on client1 failed", host="client1", detail="Timeout")
+    assert failing(Server("PANIC:  it burns", runs=False), lost) is lost
 
 
 SHARED_MEMORY = 'could not resize shared memory segment "/PostgreSQL.1" to 8 bytes: No space left on device'

@@ -16,7 +16,7 @@ from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.ports import Progress
 from pgdyno.server.connection.network_entrance import entrance
 from pgdyno.server.process.instance import SUPERUSER
@@ -28,7 +28,7 @@ def loaded_from_cell(
     """Return arena and study as they are, or with the load hosts of the cell that the conditions have.
 
     Servers let them in then, and their names are notes of the results. Turns are longer where words to one of
-    several hosts would take too much of them.
+    several hosts would take too much of them. Steps have their load from the first host alone.
     Raises: UsageError for a workload that load hosts cannot issue, or one of fewer clients than there are
     hosts, or for a host that is too far away; what ``reach_load_hosts`` raises.
     """
@@ -36,7 +36,8 @@ def loaded_from_cell(
         return arena, study
     workloads = [conditions.workloads[name] for name in study.workloads]
     require_issuable(conditions.cell, workloads, study.design)
-    load_hosts = reach_load_hosts(conditions.cell, arena.loads.find_driver().program, progress)
+    cell = issuing(conditions.cell, workloads)
+    load_hosts = reach_load_hosts(cell, arena.loads.find_driver().program, progress)
     addresses = [one.address for one in load_hosts]
     by = entrance(
         arena.loads.scratch, load_hosts[0].server_address, addresses, user=SUPERUSER, database=DATABASE
@@ -45,26 +46,34 @@ def loaded_from_cell(
     opened = replace(arena, entrance=by, loads=placed_on(arena.loads, load_hosts, by, threads))
     design = _design(study.design, load_hosts)
     notes = [host.note(count) for host, count in zip(load_hosts, threads, strict=True)]
-    notes += _longer(study.design, design, load_hosts)
+    notes += [*_unused(conditions.cell, cell), *_longer(study.design, design, load_hosts)]
     return opened, replace(study, design=design, notes=(*study.notes, *notes))
 
 
 def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: Design) -> None:
     """Raise UsageError for a workload that load hosts cannot issue, or of fewer clients than they are."""
     for workload in workloads:
-        if workload.generator != DRIVER or workload.step or workload.data_set.dump is not None:
+        is_tpch = isinstance(workload.kind, TpchStep)
+        if workload.generator != DRIVER or is_tpch or workload.data_set.dump is not None:
             raise UsageError(
                 f"{workload.name} cannot be issued by a load host yet",
                 detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
                 hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
             )
-    clients, count = fewest_clients(workloads, design), len(cell.loads)
+    hosts = issuing(cell, workloads).loads
+    clients, count = fewest_clients(workloads, design), len(hosts)
     if clients < count:
         raise UsageError(
             f"{clients} client{'s' * (clients > 1)} cannot be shared by {count} load hosts",
-            detail=f"each needs one: {', '.join(host.name for host in cell.loads)}",
+            detail=f"each needs one: {', '.join(host.name for host in hosts)}",
             hint=f"--clients {count} or more; or keep fewer load hosts in the file",
         )
+
+
+def issuing(cell: CellHosts, workloads: Iterable[Workload]) -> CellHosts:
+    """Return the cell with the load hosts that are used: the first alone if a workload is a step."""
+    has_steps = any(isinstance(workload.kind, Step) for workload in workloads)
+    return replace(cell, loads=cell.loads[:1]) if has_steps else cell
 
 
 def threads_of(load_hosts: Sequence[ReachedLoadHost], clients: int) -> list[int]:
@@ -75,7 +84,11 @@ def threads_of(load_hosts: Sequence[ReachedLoadHost], clients: int) -> list[int]
 
 def fewest_clients(workloads: Iterable[Workload], design: Design) -> int:
     """Return the number of clients of the workload that has fewest."""
-    return min(workload.clients or design.clients for workload in workloads)
+    return min(_clients(workload) or design.clients for workload in workloads)
+
+
+def _clients(workload: Workload) -> int | None:
+    return workload.kind.clients if isinstance(workload.kind, Step) else workload.clients
 
 
 def _design(design: Design, load_hosts: Sequence[ReachedLoadHost]) -> Design:
@@ -84,6 +97,14 @@ def _design(design: Design, load_hosts: Sequence[ReachedLoadHost]) -> Design:
         return design
     farthest = max(load_hosts, key=lambda one: one.words_s)
     return with_long_turns(design, farthest.words_s, farthest.host.name)
+
+
+def _unused(given: CellHosts, used: CellHosts) -> Iterator[str]:
+    if unused := [f'"{host.name}"' for host in given.loads if host not in used.loads]:
+        yield (
+            f"not used: load host{'s' * (len(unused) > 1)} {', '.join(unused)}; a step has its load from one "
+            "host, the first in the file"
+        )
 
 
 def _longer(asked: Design, used: Design, load_hosts: Sequence[ReachedLoadHost]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence
 from pgdyno.experiments.blocks.published import Work, published, rates_by_second
 from pgdyno.experiments.blocks.stalls import busy_backends, find_stalls, wait_shares
-from pgdyno.generators.step_run import StepResult
+from pgdyno.generators.steps.told_step import StepResult
 from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 from pgdyno.model.experiments.workload import Step
 from pgdyno.model.hosts.activity import ActivitySample

@@ -133,8 +133,8 @@ def witness(arm: Arm, split: CpuSplit, interval_s: float) -> Iterator[Witness]:
     """
     try:
         with closing(arm.connect()) as connection:
-            if split.is_isolated:
-                pin(connection.info.backend_pid, split.client)
+            if split.pinned:
+                pin(connection.info.backend_pid, split.pinned)
             yield Witness(arm, connection, min(_EVERY_S, interval_s))
     except psycopg.OperationalError as error:
         raise arm.lost(error) from error

@@ -16,7 +16,7 @@ from pgdyno.app.measuring.edges import Edge, audit_between
 from pgdyno.app.measuring.steps.records import leading_role, operations, step_record
 from pgdyno.app.measuring.steps.sampler import StepEvidence, witness
 from pgdyno.experiments.blocks.blocks import void_reason
-from pgdyno.generators.step_run import StepResult
+from pgdyno.generators.steps.told_step import StepResult
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
@@ -87,25 +87,28 @@ def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
 def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[MeterModule]) -> Observed:
     """Run a step between two readings.
 
-    Its processes are read while its clients are still connected, because what a backend has used is lost
-    when it ends. What backends report late is read when they have ended.
+    Its processes are read before its clients connect, and while they are still connected, because what a
+    backend has used is lost when it ends. What backends report late is read when they have ended.
     """
-    ended: list[Edge] = []
+    edges: list[Edge] = []
+
+    def read() -> None:
+        edges.append(Edge.read(arm, meters, loads.split))
+
     with witness(arm, loads.split, step.interval_s) as seen:
-        began = Edge.read(arm, meters, loads.split)
         with seen.watching():
-            result = loads.step(
-                arm, step, seed, at_end=lambda: ended.append(Edge.read(arm, meters, loads.split))
-            )
+            result = loads.step(arm, step, seed, at_start=read, at_end=read)
         late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
         evidence = seen.evidence()
-    delta = difference(began.readings, {**ended[0].readings, **late})
-    return Observed(result, began, ended[0], {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
+    began, ended = edges
+    delta = difference(began.readings, {**ended.readings, **late})
+    return Observed(result, began, ended, {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
 
 
 def _arm_block(arm: Arm, step: Step, observed: Observed, meters: Sequence[MeterModule]) -> ArmBlock:
     result = observed.result
-    completed, elapsed_s = operations(step, result), result.running_s + result.chores_s
+    elapsed_s = result.running_s + result.chores_s
+    completed = operations(step, result) if result.has_worked(leading_role(step)) else 0
     if completed == 0 or elapsed_s == 0:
         raise MeasurementError(f"{step.name} completed nothing on the server of {arm.variant.name}")
     host = observed.began.host, observed.ended.host

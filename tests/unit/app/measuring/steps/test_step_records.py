@@ -9,7 +9,7 @@ import pytest
 from pgdyno.app.measuring.steps.records import operations, step_record
 from pgdyno.app.measuring.steps.sampler import HostCounters, StepEvidence
 from pgdyno.experiments.blocks.published import Footprint
-from pgdyno.generators.step_run import StepResult
+from pgdyno.generators.steps.told_step import StepResult
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step

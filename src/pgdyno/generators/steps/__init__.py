@@ -1,0 +1,1 @@
+"""Steps of longer workloads, by pgdyno-driver."""
