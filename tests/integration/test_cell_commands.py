@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from tests.fix_cell import NamespaceCell, run, running_cell
 from tests.fix_home import home_below
@@ -173,12 +175,32 @@ def test_an_apply_whose_controller_is_cut_off_is_undone(
     assert snapshot(server) - before == []
 
 
+@contextmanager
+def traffic(server: RealServer) -> Iterator[None]:
+    """Have a session ask something some hundred times a second."""
+    is_over = threading.Event()
+
+    def ask() -> None:
+        with psycopg.connect(server.dsn, autocommit=True) as connection:
+            while not is_over.wait(0.003):
+                connection.execute("SELECT 1")
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def test_an_interruption_is_passed_on(cell: NamespaceCell, server: RealServer, tmp_path: Path) -> None:
-    process = started(cell, tmp_path, "profile", "--dsn", server.dsn, "--for", "10m")
-    assert process.stderr is not None
-    warning, step = process.stderr.readline(), process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    said, errors = process.communicate(timeout=60)
+    with traffic(server):  # a server without any is not watched for long
+        process = started(cell, tmp_path, "profile", "--dsn", server.dsn, "--for", "10m")
+        assert process.stderr is not None
+        warning, step = process.stderr.readline(), process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, ""), errors
     assert warning == (
         "pgdyno: WARNING:  db1 issues any load itself: profile takes none from load hosts yet (client1)\n"

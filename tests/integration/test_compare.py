@@ -25,7 +25,7 @@ from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.compare import bench
-from pgdyno.cli.compare import command
+from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import GeneratorMissingError, MeasurementError
 from pgdyno.model.experiments.awake import AS_ASKED
@@ -364,7 +364,8 @@ def test_a_generator_that_is_not_installed_names_its_package(
             )
     workload = ("--workload", "sysbench-read-only", "--scale", "2", "--generator", "sysbench")
     monkeypatch.setenv("PATH", str(without))  # root's own PATH is fixed before a command begins
-    done = CliRunner().invoke(command, ["a", "b", *workload, "--embedded", "--blocks", "4"])
+    asked = ["compare", "a", "b", *workload, "--embedded", "--blocks", "4"]
+    done = CliRunner().invoke(cli, asked, standalone_mode=False)
     assert isinstance(done.exception, GeneratorMissingError)
     assert done.exception.message == 'the load generator "sysbench" is not installed'
     assert "apt install sysbench" in str(done.exception.hint)

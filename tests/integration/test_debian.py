@@ -100,6 +100,7 @@ def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that
         assert settings(debian15) == before
 
 
+@pytest.mark.long
 def test_a_servers_own_workload_proves_its_plan(
     debian15: DebianCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_statements_are_counted_per_transaction(bank: dict[str, Any]) -> None:
     assert updates == pytest.approx(3.0, abs=0.15)
 
 
+@pytest.mark.long
 def test_two_variants_are_profiled_in_turns_and_a_page_is_written(pg18_bin: Path, home: Path) -> None:
     page = home / "profile.html"
     variants = ("--compare", "default", "generic:plan_cache_mode=force_generic_plan")

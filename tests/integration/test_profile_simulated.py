@@ -21,7 +21,7 @@ from pgdyno.profiling.simulation import spread
 from pgdyno.server.process.installation import Installation
 from pgdyno.workloads.pgbench_tpcb import WORKLOAD
 
-pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(600)]
 needs_valgrind = pytest.mark.skipif(
     find_valgrind() is None, reason="valgrind is not installed: apt-get install valgrind"
 )
@@ -117,7 +117,6 @@ def test_a_program_without_debug_information_is_told_so(reads: dict[str, Any]) -
     assert "gdb is not installed" in reason or "postgresql-NN-dbgsym" in reason
 
 
-@pytest.mark.long
 @needs_valgrind
 def test_writing_repeats_too(installation: Installation, home: Path) -> None:
     del home

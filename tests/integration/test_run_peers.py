@@ -109,6 +109,7 @@ def test_steps_of_the_insert_benchmark_run_in_passes_with_every_peer(home: Path)
     assert measured == {one.name for one in stored.variants}
 
 
+@pytest.mark.long
 @needs_tpchgen
 def test_runs_like_tpch_are_measured_with_every_peer(home: Path) -> None:
     asked = ("--benchmark", "tpch", "--scale", "0.01", "--memory", "2GB", "--blocks", "1", "--as-booted")

@@ -145,6 +145,7 @@ def test_a_pass_times_every_query_and_both_runs(pg18_bin: Path) -> None:
     assert orders == (15_000,)
 
 
+@pytest.mark.long
 def test_postgresql_15_makes_a_pass(pg15_bin: Path) -> None:
     with ready(pg15_bin) as this:
         assert len(measured(this)) == 26

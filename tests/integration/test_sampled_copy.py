@@ -20,7 +20,7 @@ from pgdyno.server.process.row_source import RowSource
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture(scope="module", params=["pg15_bin", "pg18_bin"])
+@pytest.fixture(scope="module", params=[pytest.param("pg15_bin", marks=pytest.mark.long), "pg18_bin"])
 def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     """A server with a market, a warehouse, and a shop."""
     with running_originals(request.getfixturevalue(request.param), "market", "warehouse", "busy") as started:

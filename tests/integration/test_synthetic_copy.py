@@ -25,7 +25,7 @@ END $$
 """
 
 
-@pytest.fixture(scope="module", params=["pg15_bin", "pg18_bin"])
+@pytest.fixture(scope="module", params=[pytest.param("pg15_bin", marks=pytest.mark.long), "pg18_bin"])
 def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     """A server with two shops and pgbench's bank."""
     with running_originals(request.getfixturevalue(request.param), "shop", "busy", "bank") as started:

@@ -44,7 +44,7 @@ class Column:
     most_common: float
 
 
-@pytest.fixture(scope="module", params=["pg15_bin", "pg18_bin"])
+@pytest.fixture(scope="module", params=[pytest.param("pg15_bin", marks=pytest.mark.long), "pg18_bin"])
 def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     """A server with a warehouse, a shop and pgbench's bank."""
     with running_originals(request.getfixturevalue(request.param), "warehouse", "shop", "bank") as started:

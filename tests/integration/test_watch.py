@@ -113,6 +113,7 @@ def test_a_plan_that_harms_is_taken_back_by_itself(debian15: DebianCluster, tmp_
     assert state(debian15) == before
 
 
+@pytest.mark.long
 def test_a_plan_whose_tail_is_unknown_is_tried_and_kept_where_it_does_no_harm(
     debian15: DebianCluster, tmp_path: Path
 ) -> None:
