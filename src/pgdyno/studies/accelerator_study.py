@@ -35,7 +35,6 @@ def study(context: StudyContext) -> Study:
         ),
         workloads=context.workloads,
         design=context.design,
-        notes=context.notes,
     )
 
 
