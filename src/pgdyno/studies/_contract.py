@@ -150,6 +150,15 @@ class StudyContext:
     servers: Mapping[str, str] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
 
+    def configured(self, name: str) -> Variant:
+        """Return the baseline with one of the configurations on top, and its programs."""
+        return replace(
+            self.baseline,
+            name=name,
+            settings={**self.baseline.settings, **self.configurations[name]},
+            server=self.servers.get(name, self.baseline.server),
+        )
+
 
 def no_settings(_sizing: Sizing) -> Mapping[str, str]:
     """Return that nothing belongs to a study's workloads."""

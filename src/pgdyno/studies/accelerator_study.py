@@ -7,8 +7,6 @@ applied, which ``accelerate`` is for.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN
@@ -17,22 +15,10 @@ from pgdyno.studies._contract import BundledStudy, StudyContext
 
 def study(context: StudyContext) -> Study:
     """Return a comparison of the default with the plan's layers, one more at a time."""
-    baseline = context.baseline
     return Study(
         name="accelerator-study",
         question="What does each layer of the plan add to the throughput of the default configuration?",
-        variants=(
-            baseline,
-            *(
-                replace(
-                    baseline,
-                    name=name,
-                    settings={**baseline.settings, **context.configurations[name]},
-                    server=context.servers.get(name, baseline.server),
-                )
-                for name in (*context.layers, PLAN)
-            ),
-        ),
+        variants=(context.baseline, *map(context.configured, (*context.layers, PLAN))),
         workloads=context.workloads,
         design=context.design,
     )

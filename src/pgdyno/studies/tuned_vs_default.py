@@ -8,8 +8,6 @@ worth beside it. The machine has one value of each, so that whole trials alterna
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN
@@ -18,18 +16,11 @@ from pgdyno.studies._contract import APPLICATION, SYSTEM, TUNED, BundledStudy, S
 
 def study(context: StudyContext) -> Study:
     """Return a comparison of the machine as found with TuneD's and pgdyno's tuning."""
-    baseline = context.baseline
     names = [name for name in (TUNED, SYSTEM, APPLICATION, PLAN) if context.configurations.get(name)]
     return Study(
         name="tuned-vs-default",
         question="Does tuning the operating system make PostgreSQL faster on this machine?",
-        variants=(
-            baseline,
-            *(
-                replace(baseline, name=name, settings={**baseline.settings, **context.configurations[name]})
-                for name in names
-            ),
-        ),
+        variants=(context.baseline, *map(context.configured, names)),
         workloads=context.workloads,
         design=context.design,
     )
