@@ -63,7 +63,8 @@ test-machine: setup ## as root: tests of huge pages that no other server may dis
 
 test-cells: setup ## as root: cells of hosts in network namespaces, each with an sshd (a quarter of an hour)
 	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/test_cell_check.py tests/integration/test_cell_network.py \
-		tests/integration/test_compare_cell.py
+		tests/integration/test_compare_cell.py tests/integration/test_load_from_cell.py \
+		tests/integration/test_lost_load_hosts.py
 
 lock: ## write requirements.txt: versions and checksums of all that setup installs
 	@$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet --disable-pip-version-check uv

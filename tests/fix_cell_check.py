@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fix_cell import NamespaceCell, running_cell
+from tests.fix_cell import NamespaceCell
+from tests.fix_namespaces import running_cell
 from tests.fix_servers import wait_until
 
 rare = pytest.mark.skipif("PGDYNO_CELLS" not in os.environ, reason="one of a kind is enough: make test-cells")

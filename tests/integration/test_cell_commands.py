@@ -16,8 +16,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_cell import NamespaceCell, run, running_cell
+from tests.fix_cell import NamespaceCell, run
 from tests.fix_home import home_below
+from tests.fix_namespaces import running_cell
 from tests.fix_servers import RealServer, running_server, wait_until
 from tests.integration.journal_support import pg_ctl_restart, snapshot, under_pg_ctl
 

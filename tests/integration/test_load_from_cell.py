@@ -1,0 +1,207 @@
+"""Other commands than ``compare`` whose load comes from load hosts of a cell."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.fix_cell import NamespaceCell
+from tests.fix_compare_cell import (
+    BOTH,
+    LONG_TURNS,
+    LOST,
+    assert_from_both,
+    assert_nothing_is_left,
+    await_line,
+    blocks_lost,
+    cell_of_two,
+    commands,
+    hosts_file,
+    rare,
+)
+from tests.fix_servers import wait_until
+
+from pgdyno.store.experiments import ExperimentStore
+
+pytestmark = [pytest.mark.root, pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCell]:
+    """Two load hosts."""
+    with cell_of_two(tmp_path_factory.mktemp("cell")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
+    """Fail a test after which something is left on a load host or here."""
+    yield
+    assert_nothing_is_left(cell)
+
+
+@rare
+def test_bench_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    asked = ("bench", "pgbench-select", "--scale", "1", "--embedded", "--blocks", "1", *LONG_TURNS, "--json")
+    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=120)
+    assert said, errors
+    assert_from_both(home, json.loads(said)["experiment"])
+
+
+@rare
+def test_a_study_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    asked = (
+        "run",
+        "noise-floor",
+        "--workload",
+        "pgbench-select",
+        "--scale",
+        "1",
+        "--embedded",
+        "--blocks",
+        "2",
+    )
+    said, errors = cell.pgdyno(*asked, *LONG_TURNS, "--json", "--cell", file).communicate(timeout=120)
+    assert said, errors
+    assert_from_both(home, json.loads(said)["experiment"])
+
+
+STEPS = ("run", "insert-benchmark", "--embedded", "--blocks", "1", "--json")
+
+
+@rare
+def test_steps_have_their_load_from_the_first_load_host(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    size = ("--clients", "2", "--rows", "2000/500/100", "--step-seconds", "1", "--step", "l.i0,l.x,qr100")
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    said, errors = cell.pgdyno(*STEPS, *size, "--cell", file).communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert document["load_hosts"] == [{"first_round": 0, "names": ["client1"]}]
+    told = [note.partition(" over")[0] for note in document["notes"] if "load" in note]
+    unused = 'not used: load host "client2"; a step has its load from one host, the first in the file'
+    assert told == ['load from "client1"', unused]
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(document["experiment"])
+    assert experiment.is_complete
+    named = [f"insert-benchmark-{step}" for step in ("l.i0", "l.x", "qr100")]
+    assert sorted({block.workload for block in experiment.blocks}) == named
+    for block in experiment.blocks:
+        assert 0 < block.audit["client_saturation_share"] < 1.5
+        for arm in block.arms:
+            assert arm.transactions > 0
+            assert arm.values["client_cpu_us_per_transaction"] > 0
+            assert arm.values["server_cpu_us_per_transaction"] > 0
+
+
+@contextmanager
+def loading_rows(cell: NamespaceCell, directory: Path, rows: str) -> Iterator[subprocess.Popen[str]]:
+    """Start the first step of the Insert Benchmark, and wait until its driver is on the load host."""
+    size = ("--clients", "1", "--rows", rows, "--step", "l.i0")
+    process = cell.pgdyno(*STEPS, *size, "--cell", str(hosts_file(cell, directory, ("client1",))))
+    try:
+        wait_until(lambda: b"pgdyno-driver\0serve" in commands(cell["client1"]), 120)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@rare
+def test_a_step_whose_load_host_is_lost_is_repeated_from_its_beginning(
+    cell: NamespaceCell, tmp_path: Path
+) -> None:
+    with loading_rows(cell, tmp_path, "200000/50/5") as process:
+        cell["client1"].end_sessions()
+        await_line(process, LOST.format("client1"))
+        said, errors = process.communicate(timeout=180)
+    assert said, errors
+    document = json.loads(said)
+    assert [one["round"] for one in blocks_lost(document)] == [0]
+    assert document["is_complete"]
+
+
+@rare
+def test_a_step_that_is_interrupted_leaves_nothing(cell: NamespaceCell, tmp_path: Path) -> None:
+    with loading_rows(cell, tmp_path, "30000000/50/5") as process:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=90)
+    assert process.returncode == 130
+    assert "interrupted; no round has ended yet" in errors
+
+
+@rare
+def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    file = str(hosts_file(cell, tmp_path, BOTH))
+    plan = ("--layers", "application", "--as-booted", "--budget", "150s")
+    asked = ("accelerate", "--embedded", "--workload", "pgbench-select", "--scale", "1", *plan, "--json")
+    said, errors = cell.pgdyno(*asked, "--cell", file).communicate(timeout=400)
+    assert said, errors
+    assert_from_both(home, json.loads(said)["experiment"])
+
+
+# A search of one trial; the command asks for a budget of minutes.
+SEARCH = """
+import json, sys
+from pathlib import Path
+from pgdyno.app.installations import embedded
+from pgdyno.app.measuring.conditions import Conditions
+from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.app.tuning.tune import tune
+from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.cli.output import Lines
+from pgdyno.cli.tune import _Spoken
+from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import Variant
+from pgdyno.store.hosts.cell_file import read_cell_file
+workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
+cell = read_cell_file(Path(sys.argv[1]))
+conditions = Conditions(embedded(), workloads, design, cell=cell, as_booted=AS_ASKED)
+tuning = tune(TuneRequest(conditions, Variant("default"), 1.0, most_trials=1), Lines(), _Spoken()).tuning
+print(json.dumps([tuning.notes, len(tuning.trials[0].rounds), tuning.experiment]))
+"""
+
+
+def search(cell: NamespaceCell, directory: Path, loads: Sequence[str]) -> subprocess.Popen[str]:
+    file = str(hosts_file(cell, directory, loads))
+    command = ["nsenter", f"--net=/run/netns/{cell.hub}", sys.executable, "-c", SEARCH, file]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@rare
+def test_a_search_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
+    said, errors = search(cell, tmp_path, BOTH).communicate(timeout=240)
+    assert said, errors
+    notes, rounds, proof = json.loads(said)
+    told = [note.partition(" over")[0] for note in notes if note.startswith("load from ")]
+    assert told == ['load from "client1"', 'load from "client2"']
+    assert rounds >= 1
+    if proof is not None:  # one trial need not find anything that is faster
+        assert_from_both(home, proof)
+
+
+@rare
+def test_a_search_goes_on_when_a_lost_load_host_is_back(cell: NamespaceCell, tmp_path: Path) -> None:
+    process = search(cell, tmp_path, ("client1",))
+    try:
+        wait_until(lambda: b"pgdyno-driver\0serve" in commands(cell["client1"]), 120)
+        cell["client1"].end_sessions()
+        await_line(process, "a round does not count: load host client1 was lost")
+        said, errors = process.communicate(timeout=240)
+    finally:
+        process.kill()
+        process.communicate()
+    assert said, errors
+    notes, rounds, _ = json.loads(said)
+    assert [note for note in notes if note.startswith('load host "client1" was lost in the search: it was')]
+    assert rounds >= 1
