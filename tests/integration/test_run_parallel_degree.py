@@ -24,7 +24,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.attached_server import AttachedServer
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.degree_check import require_degree
+from pgdyno.app.measuring.degrees.degree_check import require_degree
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.studying.attached_degree import look
 from pgdyno.cli.main import cli

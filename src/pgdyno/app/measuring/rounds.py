@@ -21,8 +21,8 @@ from numpy.random import Generator as Random
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.arm import Arm, ServerClocks, difference, meter_values, read_meters
 from pgdyno.app.measuring.cpu_reading import CpuReading
-from pgdyno.app.measuring.degree_check import require_degree
-from pgdyno.app.measuring.degree_plans import DegreePlans
+from pgdyno.app.measuring.degrees.degree_check import require_degree
+from pgdyno.app.measuring.degrees.degree_plans import DegreePlans
 from pgdyno.app.measuring.steps.steps import measure_step, step_seed
 from pgdyno.app.measuring.tpch.tpch_pass import Pass, measure_pass
 from pgdyno.experiments.blocks.blocks import join_trials

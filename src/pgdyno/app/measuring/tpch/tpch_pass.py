@@ -19,8 +19,8 @@ from threading import Event
 
 from pgdyno.app.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.app.arenas.step_failure import failures_named
+from pgdyno.app.measuring.degrees.launched_workers import LaunchedWorkers, planned_workers
 from pgdyno.app.measuring.edges import Edge, audit_between
-from pgdyno.app.measuring.launched_workers import LaunchedWorkers, planned_workers
 from pgdyno.experiments.blocks.blocks import void_reason
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators.query_session import Executed, QuerySession

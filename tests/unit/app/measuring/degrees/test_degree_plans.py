@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.app.measuring.degree_plans import DegreePlans
+from pgdyno.app.measuring.degrees.degree_plans import DegreePlans
 from pgdyno.studies import parallel_degree
 from pgdyno.studies._contract import Machine, Sizing
 

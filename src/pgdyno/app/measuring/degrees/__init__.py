@@ -1,0 +1,1 @@
+"""Parallel workers of what is measured: required, planned, launched."""
