@@ -13,10 +13,10 @@ from tests.fix_home import name_servers
 from tests.golden.synthetic_steps import experiment as ten_steps
 
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.studying import run
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Experiment, Stopping
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.ports import Progress

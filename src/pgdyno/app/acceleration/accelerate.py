@@ -24,7 +24,6 @@ from pgdyno.app.acceleration.request import AccelerateRequest
 from pgdyno.app.local_machine import available_memory_bytes
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
-from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.known_builds import builds_to_choose
@@ -33,6 +32,7 @@ from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_f
 from pgdyno.experiments.decisions.plan_outcome import outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.schedule import for_arms
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.journal.runs.host_run import host_target
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import shared_memory_bytes

@@ -19,13 +19,14 @@ from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.evidence import document_of
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.experiments.decisions.plan_decision import decide_plan
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.experiments.design.trials import alternating
 from pgdyno.experiments.design.workload_order import workloads_by_server
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.model.errors import PermissionNotGivenError

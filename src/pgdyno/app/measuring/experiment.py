@@ -2,77 +2,43 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from pgdyno import __version__
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring.adaptive import next_cells
-from pgdyno.app.measuring.evidence import Evidence, Facts
+from pgdyno.app.measuring.evidence import Evidence
 from pgdyno.app.measuring.likeness_reading import likened
 from pgdyno.app.measuring.load_hosts.regained import NOT_NEEDED, AfterLoss, Regained, end_without_host
 from pgdyno.app.measuring.recovery import recover
 from pgdyno.app.measuring.resumption import require_same
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.app.measuring.sampled_answers import answers_compared
-from pgdyno.app.measuring.tpch.validation import tpch_facts, validated
-from pgdyno.experiments.blocks.disturbance import judge_again, with_disturbance_notes
-from pgdyno.experiments.blocks.wal_ahead import wal_notes
+from pgdyno.app.measuring.tpch.validation import validated
+from pgdyno.experiments.blocks.disturbance import judge_again
 from pgdyno.experiments.decisions.load_hosts_notes import loss_note, with_load_hosts
-from pgdyno.experiments.decisions.notes import (
-    durability_marks,
-    hopeless_note,
-    method_notes,
-    noise_note,
-    seat_note,
-    step_labels,
-)
+from pgdyno.experiments.decisions.notes import step_labels
 from pgdyno.experiments.decisions.round_plan import RoundPlan
 from pgdyno.experiments.decisions.stopping import Futile, counts_nothing, is_finished
 from pgdyno.experiments.design.phase import with_phase
 from pgdyno.experiments.design.workload_order import in_random_order, workloads_by_server
-from pgdyno.experiments.verdicts.analysis import analyse
-from pgdyno.experiments.verdicts.durability import is_hopeless, withhold
+from pgdyno.experiments.records.conclusion import concluded, rounds_done, verdicts_on
+from pgdyno.experiments.records.new_experiment import Context, new_experiment
+from pgdyno.experiments.verdicts.durability import is_hopeless
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError
-from pgdyno.model.experiments.awake import Awake
-from pgdyno.model.experiments.experiment import Block, Experiment, NoiseFloor, Stopping
-from pgdyno.model.experiments.load_hosts import LoadHosts
+from pgdyno.model.experiments.experiment import Block, Experiment, Stopping
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.plans.plan import Plan
-from pgdyno.model.plans.terms import Terms
 from pgdyno.model.ports import Progress
 from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
-_NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
-
-
-@dataclass(frozen=True)
-class Context:
-    """Additional facts that an experiment records for its reader."""
-
-    host: Facts = field(default_factory=dict)
-    server: Facts = field(default_factory=dict)
-    plan: Plan | None = None
-    noise_floor: tuple[NoiseFloor, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
-    factors: tuple[str, ...] = ()
-    emulated_machine: str = ""  # as in ``Experiment``
-    awake: Awake | None = None
-    burstable_type: str = ""
-    terms: Terms | None = None  # by which a plan is decided
-    allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
-    load_hosts: tuple[LoadHosts, ...] = ()  # as in ``Experiment``
 
 
 RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
@@ -111,7 +77,14 @@ class ExperimentRun:
         study = self._with_turns(study)
         memory_notes = self._memory_notes(study)
         self._prepare(study)
-        asked = self._new(study, context or Context(), memory_notes)
+        workloads = [self.workloads[name] for name in study.workloads]
+        asked = new_experiment(
+            study,
+            workloads,
+            context or Context(),
+            self.arena.installation_name,
+            (*memory_notes, *self.arena.build_notes(study.variants)),
+        )
         if resume:
             experiment = self._resumed(study, resume, asked, memory_notes)
             study = replace(study, design=experiment.design)
@@ -160,48 +133,6 @@ class ExperimentRun:
         limits = [self.workloads[name].server_memory_bytes for name in study.workloads]
         return tuple(self.arena.memory_note(limit) for limit in dict.fromkeys(limits) if limit is not None)
 
-    def _new(self, study: Study, context: Context, memory_notes: tuple[str, ...]) -> Experiment:
-        now = datetime.now(UTC)
-        workloads = [self.workloads[name] for name in study.workloads]
-        return Experiment(
-            id=experiment_id(now, study.name),
-            name=study.name,
-            question=study.question,
-            created=now.isoformat(timespec="seconds"),
-            pgdyno_version=__version__,
-            design=study.design,
-            variants=study.variants,
-            baseline=study.baseline,
-            workloads=study.workloads,
-            reset_policies={workload.name: workload.reset for workload in workloads},
-            scales={workload.name: workload.data_set.scale for workload in workloads},
-            generators={workload.name: workload.generator for workload in workloads},
-            operations={workload.name: workload.step.operations for workload in workloads if workload.step},
-            cells={workload.name: workload.cell for workload in workloads if workload.cell},
-            noise_floor=context.noise_floor,
-            plan=context.plan,
-            host=context.host,
-            server=context.server,
-            options=context.options,
-            factors=context.factors,
-            notes=(
-                *durability_marks(study),
-                *step_labels(workloads),
-                *study.notes,
-                *memory_notes,
-                *self.arena.build_notes(study.variants),
-                *method_notes(workloads, study.design),
-            ),
-            installation=self.arena.installation_name,
-            tpch=tpch_facts(workloads),
-            emulated_machine=context.emulated_machine,
-            awake=context.awake,
-            burstable_type=context.burstable_type,
-            terms=context.terms,
-            allowed_files=context.allowed_files,
-            load_hosts=context.load_hosts,
-        )
-
     def _resumed(
         self, study: Study, experiment_id: str, asked: Experiment, memory_notes: tuple[str, ...]
     ) -> Experiment:
@@ -218,7 +149,7 @@ class ExperimentRun:
         self.arena.loads.forget(experiment_id)
         found = self.store.load(experiment_id)
         if asked.load_hosts:
-            found = with_load_hosts(found, asked.load_hosts[-1].names, _rounds_done(found))
+            found = with_load_hosts(found, asked.load_hosts[-1].names, rounds_done(found))
         return found
 
     def _prepare(self, study: Study) -> None:
@@ -238,7 +169,7 @@ class ExperimentRun:
         experiment = likened(experiment, arena, workloads, self.progress)
         experiment = answers_compared(experiment, arena, workloads, self.progress)
         self.store.save(experiment)
-        plan = RoundPlan.of(study, budget_s, _rounds_done(experiment))
+        plan = RoundPlan.of(study, budget_s, rounds_done(experiment))
         while plan.left:
             round_started = self.clock()
             names = _names(study, experiment, plan.left)
@@ -304,65 +235,23 @@ class ExperimentRun:
         if counts_nothing(experiment.blocks) or is_hopeless(experiment):
             return True
         if study.design.stopping is not Stopping.FIXED:
-            verdicts = _verdicts(study, experiment, self.workloads)
+            verdicts = verdicts_on(experiment, study, self.workloads)
             if is_finished(verdicts, study.design, experiment.blocks):
                 return True
         return self.is_futile is not None and is_half and self.is_futile(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
-        experiment = with_disturbance_notes(judge_again(measured))
-        design = replace(experiment.design, rounds=max(1, _rounds_done(experiment)))
-        concluded = replace(
-            _without_unmeasured(experiment) if is_complete else experiment,
-            design=design if is_complete else experiment.design,
-            verdicts=_verdicts(study, experiment, self.workloads),
-            notes=(
-                *experiment.notes,
-                *noise_note(experiment),
-                *seat_note(experiment),
-                *hopeless_note(experiment),
-                *(wal_notes(experiment) if is_complete else ()),
-            ),
-            is_complete=is_complete,
-        )
-        self.store.add_blocks(concluded.id, concluded.blocks)
-        self.store.save(concluded)
-        return concluded
+        """Store the experiment with its verdicts, and return it."""
+        experiment = concluded(measured, study, self.workloads, is_complete=is_complete)
+        self.store.add_blocks(experiment.id, experiment.blocks)
+        self.store.save(experiment)
+        return experiment
 
 
 def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
     """Return the workloads of the next round."""
     chosen = next_cells(experiment, rounds_left) if study.is_adaptive else ()
     return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
-
-
-def experiment_id(now: datetime, name: str) -> str:
-    """Return the id of an experiment of that name that starts now."""
-    return f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', name)}"
-
-
-def _without_unmeasured(experiment: Experiment) -> Experiment:
-    """Return the experiment without cells that no round took, as it did not need them to find a knee."""
-    measured = {block.workload for block in experiment.blocks}
-    names = tuple(name for name in experiment.workloads if name in measured or name not in experiment.cells)
-    cells = {name: cell for name, cell in experiment.cells.items() if name in measured}
-    return replace(experiment, workloads=names, cells=cells)
-
-
-def _verdicts(study: Study, experiment: Experiment, workloads: Mapping[str, Workload]) -> tuple[Verdict, ...]:
-    """Return the verdicts; none on a workload whose rate was given: more of it could not be done."""
-    verdicts = analyse(
-        experiment.blocks,
-        workloads=[name for name in study.workloads if workloads[name].rate_tps is None],
-        variants=[variant.name for variant in study.variants],
-        baseline=study.baseline,
-        design=study.design,
-    )
-    return withhold(verdicts, experiment)
-
-
-def _rounds_done(experiment: Experiment) -> int:
-    return max((block.round + 1 for block in experiment.blocks), default=0)
 
 
 def _label(done: int, planned: int, workloads: Sequence[Workload]) -> str:

@@ -14,10 +14,11 @@ from pgdyno.app.changes.allowed_files import require_allowed_files
 from pgdyno.app.changes.host_state import HostState
 from pgdyno.app.local_machine import available_memory_bytes, machine_claimed, online_cpus, open_store
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
 from pgdyno.app.measuring.load_hosts.lost_host import after_loss_of, load_hosts_of
 from pgdyno.experiments.design.trials import in_trials
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE

@@ -15,7 +15,8 @@ from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress

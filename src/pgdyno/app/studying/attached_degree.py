@@ -17,8 +17,9 @@ from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.inspection.explain_degree import causes_of
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.experiments.planner.parallel_plan import Plan, planned_workers, scans
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import DataSet

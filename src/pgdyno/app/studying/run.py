@@ -10,9 +10,7 @@ from pgdyno.app.inspection.explain_degree import check_statement, never_with_wor
 from pgdyno.app.installations import installation_of, none_named
 from pgdyno.app.local_machine import available_memory_bytes, may_change_host, online_cpus
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.measure import measure
-from pgdyno.app.measuring.tpch.validation import tpch_facts
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.peer_machine import with_room_for_wal
@@ -24,6 +22,7 @@ from pgdyno.app.studying.variant_settings import leave_out_unknown, require_pres
 from pgdyno.experiments.decisions.stopping import minimum_rounds
 from pgdyno.experiments.design.phase import require_writing
 from pgdyno.experiments.planner.sql_text import first_word
+from pgdyno.experiments.records.new_experiment import Context, tpch_facts
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError

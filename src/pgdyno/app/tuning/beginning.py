@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from pgdyno.app.building.training import identity
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.measuring.experiment import experiment_id
 from pgdyno.app.tuning.tune_request import NAME, TuneRequest
+from pgdyno.experiments.records.new_experiment import experiment_id
 from pgdyno.model.errors import UsageError
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import TrialState, Tuning

@@ -22,7 +22,6 @@ from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.awake.awake import AwakeKeeper
 from pgdyno.app.local_machine import machine_claimed, online_cpus
 from pgdyno.app.measuring.evidence import document_of
-from pgdyno.app.measuring.experiment import Context
 from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
 from pgdyno.app.measuring.load_hosts.lost_host import after_loss_of
 from pgdyno.app.measuring.measure import measure
@@ -38,6 +37,7 @@ from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
 from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.app.tuning.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.study import Study

@@ -23,7 +23,7 @@ from pgdyno.app.changes.variant_switch import Switch
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.app.measuring.evidence import document_of
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.app.studying.attached_clients import require_room
@@ -35,6 +35,7 @@ from pgdyno.app.tuning.searched_space import searched_in_place
 from pgdyno.app.tuning.trial_rounds import DEFAULT
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.app.tuning.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers import load as load_levers

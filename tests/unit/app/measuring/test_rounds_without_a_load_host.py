@@ -13,9 +13,10 @@ from tests.fix_rounds import measured_by, running_in
 from tests.unit.app.measuring.test_rounds_of_an_experiment import WORKLOAD, Clock, NoArena
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring.experiment import Context, ExperimentRun
+from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.load_hosts.regained import AfterLoss, Regained, end_without_host
 from pgdyno.app.measuring.rounds import Running, run_round
+from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.model.errors import LoadHostLostError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment
 from pgdyno.model.experiments.load_hosts import LoadHosts

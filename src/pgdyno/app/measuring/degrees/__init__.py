@@ -1,1 +1,1 @@
-"""Parallel workers of what is measured: required, planned, launched."""
+"""Parallel workers: required, planned and launched."""

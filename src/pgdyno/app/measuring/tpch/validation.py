@@ -18,7 +18,7 @@ from pgdyno.generators.query_session import QuerySession
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.tpch import TpchFacts
-from pgdyno.model.experiments.workload import TpchStep, Workload
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.plan_document import explained
 from pgdyno.model.servers.query_plan import PlanNode
@@ -26,14 +26,6 @@ from pgdyno.studies._tpch.answers import Answers, answer_of, known_answers
 from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
 
 _EXPLAIN = "EXPLAIN (FORMAT JSON) "
-
-
-def tpch_facts(workloads: Sequence[Workload]) -> TpchFacts | None:
-    """Return the TPC-H-like facts that an experiment records; None for other workloads."""
-    match workloads[0].kind:
-        case TpchStep(clients=streams):
-            return TpchFacts(workloads[0].data_set.scale, streams)
-    return None
 
 
 def validated(

@@ -1,0 +1,1 @@
+"""The record of an experiment: its beginning and its end. Pure."""
