@@ -1,8 +1,10 @@
 """Registers the fixtures that tests of several packages share, and how Hypothesis runs here."""
 
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,17 @@ def _is_suitable(directory: Path) -> bool:
 if "TMPDIR" not in os.environ and _is_suitable(_MEMORY):
     os.environ["TMPDIR"] = str(_MEMORY)
     tempfile.tempdir = None  # what was found before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from what is collected here: it would go through all tests for nothing."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

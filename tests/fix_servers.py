@@ -28,11 +28,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.cluster_template import make_cluster
 
 START_LIMIT_S = 30.0  # arbitrary; a start takes about 0.2 s on two idle cores
 STOP_LIMIT_S = 30.0
 WAIT_LIMIT_S = 30.0
 POLL_S = 0.05
+PID_FILE_LINES = 8  # the last says how far the server has started
 UNPRIVILEGED_USERS = ("postgres", "nobody")
 ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\nlocal replication all trust\n"
 
@@ -113,7 +115,7 @@ class RealServer:
                 env={**os.environ, **self.environment},
             )
         deadline_s = time.monotonic() + START_LIMIT_S
-        while not self.takes_connections():
+        while not self._is_ready(self.process.pid):
             if self.process.poll() is not None or time.monotonic() > deadline_s:
                 pytest.fail(f"{server[0]} did not start:\n{self.log_file.read_text(encoding='utf-8')}")
             time.sleep(POLL_S)
@@ -131,6 +133,12 @@ class RealServer:
         """Stop and start."""
         self.stop()
         self.start(options)
+
+    def _is_ready(self, pid: int) -> bool:
+        """Whether the server's pid file says that it takes connections."""
+        file = self.data_directory / "postmaster.pid"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        return len(lines) == PID_FILE_LINES and int(lines[0]) == pid and lines[-1].strip() == "ready"
 
     def takes_connections(self) -> bool:
         """Whether a superuser can connect now."""
@@ -190,10 +198,7 @@ def running_server(bin_directory: Path, configuration: str = "") -> Iterator[Rea
     directory = owned_directory(Path(tempfile.gettempdir()), "pgdyno-test-")
     try:
         server = RealServer(_runnable(bin_directory, directory), directory, free_port())
-        server.run(
-            "initdb", "-D", str(server.data_directory), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
-            "--locale=C",
-        )  # fmt: skip
+        make_cluster(server.bin_directory, as_unprivileged(), directory)
         (server.data_directory / "pg_hba.conf").write_text(ACCESS, encoding="utf-8")
         server.append_configuration(
             f"port = {server.port}\nlisten_addresses = '127.0.0.1'\n"
