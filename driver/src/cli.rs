@@ -178,6 +178,7 @@ impl RunArguments {
             cpus: self.cpus.clone(),
             seed: self.seed,
             is_part: false,
+            first_schema: None,
             mode: self.mode,
             rate: self.rate,
             arrivals: self.arrivals,

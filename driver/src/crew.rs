@@ -84,7 +84,7 @@ fn assign(
         let thread = index % threads;
         let crew = &mut crews[thread];
         let statements = client.statements(load.roles[role].statements.len());
-        let transport = reconnect::open(load, (arm, role), statements)?;
+        let transport = reconnect::open(load, (arm, role, index), statements)?;
         crew.sessions.push(Session::new((arm, role, index), client, transport)?);
         crew.pauses.push(ThinkTime::stream(seed, name, index));
         // Arms have equal schedules: the seed, the role and the number decide, not the arm.

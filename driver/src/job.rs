@@ -49,6 +49,9 @@ pub struct Job {
     /// Whether other drivers issue the other parts of the same load.
     #[serde(default)]
     pub is_part: bool,
+    /// Each client has tables of its own: this is the number of the first one's schema, the others' follow.
+    #[serde(default)]
+    pub first_schema: Option<u64>,
     /// How statements travel.
     #[serde(default)]
     pub mode: Mode,
@@ -164,6 +167,7 @@ impl Job {
             arms,
             clients: facts.iter().map(|role| role.clients).max().unwrap_or(0),
             roles: facts,
+            first_schema: self.first_schema,
             mode: self.mode,
             retried: catalogue::retried(&self.workload),
             count: self.count,
@@ -310,6 +314,17 @@ mod tests {
         let (load, clients) = plan(r#", "clients": 3"#).unwrap();
         assert_eq!((load.arms.len(), load.clients), (2, 3));
         assert!(clients.iter().all(|arm| arm[0].clients.len() == 3));
+    }
+
+    #[test]
+    fn clients_with_tables_of_their_own_find_them_by_their_search_paths() {
+        let options = |extra: &str| {
+            let (load, _) = plan(extra).unwrap();
+            [0, 1].map(|client| load.info(1, client).login.options)
+        };
+        assert_eq!(options(r#", "clients": 2"#), [None, None]);
+        let own = options(r#", "clients": 2, "first_schema": 4"#);
+        assert_eq!(own, ["client_4", "client_5"].map(|name| Some(format!("-c search_path={name}"))));
     }
 
     #[test]

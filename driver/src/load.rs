@@ -6,7 +6,7 @@ use crate::clock::Nanos;
 use crate::conninfo::ConnInfo;
 use crate::protocol::request::Mode;
 use crate::think_time::ThinkTime;
-use crate::workload::Statement;
+use crate::workload::{Statement, own_schema};
 
 /// A server under load.
 pub struct Arm {
@@ -47,6 +47,8 @@ pub struct Load {
     pub arms: Vec<Arm>,
     /// The workload's roles.
     pub roles: Vec<RoleFacts>,
+    /// The number of the first client's schema, where each client has one; in every arm the same.
+    pub first_schema: Option<u64>,
     /// How statements travel.
     pub mode: Mode,
     /// SQLSTATEs after which a transaction is tried again.
@@ -71,6 +73,17 @@ impl Load {
     /// What a session of a role needs.
     pub fn manner(&self, role: usize) -> Manner<'_> {
         Manner { statements: &self.roles[role].statements, mode: self.mode, retried: &self.retried }
+    }
+
+    /// Where a client of an arm connects to. One with tables of its own finds them by its search path.
+    pub fn info(&self, arm: usize, client: usize) -> ConnInfo {
+        let mut info = self.arms[arm].info.clone();
+        if let Some(first) = self.first_schema {
+            let path = format!("-c search_path={}", own_schema::of_client(first + client as u64));
+            let options = info.login.options.iter().chain([&path]).map(String::as_str);
+            info.login.options = Some(options.collect::<Vec<_>>().join(" "));
+        }
+        info
     }
 
     /// Whether lost connections are replaced.

@@ -27,6 +27,8 @@ pub struct Lost {
     pub arm: usize,
     /// Its role.
     pub role: usize,
+    /// Its number within the role.
+    pub client: usize,
     /// The statements of the role that its client uses.
     pub statements: Range<StatementId>,
 }
@@ -83,7 +85,8 @@ fn connect_until(load: &Load, occupancy: &Occupancy, lost: &Lost) -> Result<Tran
     loop {
         // The lock first: who works on a database that was taken over meanwhile measures two loads at once.
         let opened = occupancy.retake(lost.arm, &arm.info).and_then(|()| {
-            open(load, (lost.arm, lost.role), lost.statements.clone()).map_err(Refusal::Unreachable)
+            open(load, (lost.arm, lost.role, lost.client), lost.statements.clone())
+                .map_err(Refusal::Unreachable)
         });
         match opened {
             Ok(transport) => return Ok(transport),
@@ -98,8 +101,12 @@ fn connect_until(load: &Load, occupancy: &Occupancy, lost: &Lost) -> Result<Tran
 }
 
 /// Connects a session of a role and prepares the statements that its client uses.
-pub fn open(load: &Load, (arm, role): (usize, usize), statements: Range<StatementId>) -> Result<Transport> {
-    let mut connection = Connection::open(&load.arms[arm].info)?;
+pub fn open(
+    load: &Load,
+    (arm, role, client): (usize, usize, usize),
+    statements: Range<StatementId>,
+) -> Result<Transport> {
+    let mut connection = Connection::open(&load.info(arm, client))?;
     if matches!(load.mode, Mode::Prepared | Mode::Pipelined) {
         connection.prepare(&load.roles[role].statements, statements)?;
     }

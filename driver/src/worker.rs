@@ -361,7 +361,8 @@ impl Worker {
             return Err(reconnect::refused(&self.load.arms[session.arm], code, why));
         }
         let statements = session.statements(self.load.roles[session.role].statements.len());
-        let lost = Lost { session: index, arm: session.arm, role: session.role, statements };
+        let (arm, role, client) = (session.arm, session.role, session.client_index);
+        let lost = Lost { session: index, arm, role, client, statements };
         self.channels.lost.send(lost).map_err(|_| Error::new("nobody connects again any more"))
     }
 }

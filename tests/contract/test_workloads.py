@@ -13,7 +13,8 @@ from pgdyno.model.experiments.workload import DriverScript, PgbenchScripts, Sysb
 from pgdyno.workloads import load
 
 WORKLOADS = list(load().values())
-KINDS = {"pgbench": PgbenchScripts, "sysbench": SysbenchScript, "scan": DriverScript}
+KINDS = {"pgbench": PgbenchScripts, "sysbench": SysbenchScript}
+OURS = {"pgbench-aggregate"}  # on tables of another program
 SHARED_BUFFERS_BYTES = 128 << 20  # the default
 
 
@@ -32,8 +33,9 @@ def test_names_are_unique_and_begin_with_where_they_come_from(workload: Workload
 def test_our_driver_issues_it_and_the_program_that_it_comes_from_can(workload: Workload) -> None:
     assert workload.generator == workload.generators[0] == "driver"
     origin = workload.name.split("-")[0]
-    assert type(workload.kind) is KINDS[origin]
-    assert workload.generators == (("driver",) if origin == "scan" else ("driver", origin))
+    is_ours = origin == "scan" or workload.name in OURS
+    assert type(workload.kind) is (DriverScript if is_ours else KINDS[origin])
+    assert workload.generators == (("driver",) if is_ours else ("driver", origin))
 
 
 def test_the_driver_knows_it_by_the_same_name(workload: Workload) -> None:
@@ -59,7 +61,7 @@ def test_data_on_the_disk_is_several_times_what_the_servers_memory_holds(workloa
 
 
 def test_only_reading_workloads_keep_their_data(workload: Workload) -> None:
-    reads = any(word in workload.name for word in ("select", "read-only", "scan"))
+    reads = any(word in workload.name for word in ("select", "read-only", "scan", "aggregate"))
     assert (workload.reset is ResetPolicy.KEEP) == reads
 
 
@@ -79,5 +81,7 @@ def test_equal_scans_differ_in_their_data_alone() -> None:
 
 
 def _origin(workload: Workload) -> str:
-    """Where a workload comes from; those of nobody else are scans."""
+    """Where a workload comes from; those of nobody else are scans, or say whose tables they read."""
+    if workload.name in OURS:
+        return workload.data_set.name
     return "scan" if workload.generators == ("driver",) else workload.generators[-1]

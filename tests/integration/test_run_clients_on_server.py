@@ -21,6 +21,7 @@ from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.studies import clients as study_file
 from pgdyno.studies._contract import Sizing
+from pgdyno.studies._own_tables import CAVEAT
 
 pytestmark = pytest.mark.server
 
@@ -41,9 +42,9 @@ def databases(server: RealServer) -> list[tuple[str]]:
     return server.execute("SELECT datname FROM pg_database ORDER BY 1")
 
 
-def measured(dsn: str) -> Experiment:
+def measured(dsn: str, sizing: Sizing = SMALL) -> Experiment:
     design = replace(study_file.STUDY.design, rounds=1, block_s=0.5, thresholds=WHATEVER_ELSE_RUNS)
-    return measure_clients_of(dsn, SMALL, Conditions(None, {}, design), Lines())
+    return measure_clients_of(dsn, sizing, Conditions(None, {}, design), Lines())
 
 
 def test_a_server_of_this_host_shows_what_it_spends(home: Path, pg18: RealServer) -> None:
@@ -54,6 +55,18 @@ def test_a_server_of_this_host_shows_what_it_spends(home: Path, pg18: RealServer
     }
     assert all({SERVER_CPU, CLIENT_CPU} <= block.arms[0].values.keys() for block in experiment.blocks)
     assert not any("not proven" in note for note in experiment.notes)
+    assert databases(pg18) == before
+
+
+def test_clients_write_to_tables_of_their_own_and_all_balances_agree(home: Path, pg18: RealServer) -> None:
+    before = databases(pg18)
+    own = replace(SMALL, given={"tables": ("own",)}, loads=SMALL.loads[1:])
+    experiment = measured(pg18.dsn, own)
+    blocks = {block.workload: block.arms[0] for block in experiment.blocks}
+    assert sorted(blocks) == ["pgbench-tpcb-own-1", "pgbench-tpcb-own-2"]
+    assert all(arm.transactions > 0 for arm in blocks.values())
+    assert CAVEAT in experiment.notes
+    assert experiment.options["tables"] == "own"
     assert databases(pg18) == before
 
 

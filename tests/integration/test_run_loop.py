@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +22,10 @@ from pgdyno.app.measuring.measure import measure
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.experiment import Design, Experiment, VoidThresholds
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
+from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.studies import loop as study_file
 from pgdyno.studies._contract import Machine, Sizing, StudyContext
 from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library
@@ -43,14 +46,29 @@ DEFAULT = Variant("default")
 DEBIANS_HEADERS = Path("/usr/include/postgresql/15/server/postgres.h")
 
 
+AGGREGATE = bundled_workloads()["pgbench-aggregate"]
+OWN = study_file.workloads(
+    replace(
+        TINY,
+        given={"tables": ("own",)},
+        loads=(replace(AGGREGATE, data_set=replace(AGGREGATE.data_set, scale=1)),),
+    )
+)
+"""Sums, by sessions that each have tables of their own."""
+LEVELS = ("client", "c-loop", "plpgsql-loop")
+_FETCHED = """
+SELECT schemaname, idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'pgbench_accounts' ORDER BY 1
+"""
+_READ = "SELECT schemaname, idx_scan FROM pg_stat_user_tables WHERE relname = 'pgbench_accounts' ORDER BY 1"
+
+
 def _sql(name: str) -> str:
-    statement = CELLS[name].statement
+    statement = {**CELLS, **OWN}[name].statement
     assert statement is not None
     return statement.sql
 
 
-@pytest.fixture(scope="module")
-def measured(home: Path, pg18_bin: Path) -> Experiment:
+def measured_once(cells: Mapping[str, Workload]) -> Experiment:
     design = replace(
         study_file.STUDY.design,
         rounds=1,
@@ -59,10 +77,15 @@ def measured(home: Path, pg18_bin: Path) -> Experiment:
         warmup_s=0.1,
         thresholds=WHATEVER_ELSE_RUNS,
     )
-    context = StudyContext(Variant("default"), tuple(CELLS), design, sizing=TINY)
+    context = StudyContext(Variant("default"), tuple(cells), design, sizing=TINY)
     return measure(
-        study_file.study(context), Conditions(embedded(), CELLS, design, as_booted=AS_ASKED), Lines()
+        study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines()
     )
+
+
+@pytest.fixture(scope="module")
+def measured(home: Path, pg18_bin: Path) -> Experiment:
+    return measured_once(CELLS)
 
 
 @contextmanager
@@ -72,8 +95,8 @@ def small_arena() -> Iterator[ScratchArena]:
 
 
 @contextmanager
-def started(arena: ScratchArena) -> Iterator[Arm]:
-    data_set = CELLS["client-1"].data_set
+def started(arena: ScratchArena, name: str = "client-1") -> Iterator[Arm]:
+    data_set = {**CELLS, **OWN}[name].data_set
     arena.restore([DEFAULT], [0], data_set)
     with arena.arms([DEFAULT], [0], data_set) as (arm,):
         yield arm
@@ -114,6 +137,58 @@ def test_a_server_that_starts_has_the_functions_again_and_the_library_is_kept(me
             assert connection.execute("SELECT loop FROM pgdyno_loop.loop_keys(3, 5) AS loop").fetchone()
         assert arena.loops.ensure(arena.installation) == library
         assert library.stat().st_mtime_ns == compiled_ns
+
+
+def test_sums_on_own_tables_are_counted_by_execution(home: Path, pg18_bin: Path) -> None:
+    measured = measured_once(OWN)
+    blocks = {block.workload: block.arms[0] for block in measured.blocks}
+    assert sorted(blocks) == sorted(OWN)
+    for name, arm in blocks.items():
+        assert arm.transactions % OWN[name].executions == 0, name
+        assert arm.values["throughput_tps"] > 0
+    assert {cell.load for cell in measured.cells.values() if cell.clients == 2} == {
+        f"{issuer}, aggregate, 2 own tables" for issuer in ("client", "C loop", "PL/pgSQL loop")
+    }
+
+
+def test_a_session_reads_a_thousand_rows_for_each_sum_and_only_its_own(home: Path, pg18_bin: Path) -> None:
+    with small_arena() as arena, started(arena, "client-aggregate-own-1") as arm:
+        with arm.connect() as connection:
+            connection.execute("SET search_path = client_2")
+            one_query = OWN["one-query-aggregate-own-1"]
+            for name, value in one_query.session_settings.items():
+                connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+            for sql, rows in (
+                ("SELECT pgdyno_loop.exec_aggregate_in_loop(3)", 3000),
+                ("SELECT pgdyno_loop.exec_aggregate_in_loop_plpgsql(3)", 3000),
+                ("SELECT pgdyno_loop.exec_query_in_loop(3)", 3),
+                (_sql(one_query.name), 200_000),
+            ):
+                assert rows_read(connection, sql) == {"client_1": 0, "client_2": rows}, sql
+        for issuer in LEVELS:
+            before = scans(arm, at_least={})
+            arena.loads.run_alone(arm, OWN[f"{issuer}-aggregate-own-2"], Design(), 0.3)
+            more = {schema: count + 1 for schema, count in before.items()}
+            after = scans(arm, at_least=more)
+            assert more.keys() == {"client_1", "client_2"}
+            assert all(after[schema] >= count for schema, count in more.items()), issuer
+
+
+def rows_read(connection: ControlConnection, sql: str) -> dict[str, int]:
+    """Return the accounts that a statement reads by their index, by schema."""
+    with connection.transaction():
+        before, _, after = (connection.execute(one.encode()).fetchall() for one in (_FETCHED, sql, _FETCHED))
+    return {str(schema): ended - began for (schema, began), (_, ended) in zip(before, after, strict=True)}
+
+
+def scans(arm: Arm, at_least: Mapping[str, int]) -> Mapping[str, int]:
+    """Return scans of the accounts by schema, once ended sessions have told theirs, or ten seconds later."""
+    for _ in range(100):
+        found = {str(schema): int(count or 0) for schema, count in arm.rows(_READ)}
+        if all(found[schema] >= count for schema, count in at_least.items()):
+            break
+        time.sleep(0.1)
+    return found
 
 
 def test_a_library_of_another_version_is_refused_in_the_servers_words(

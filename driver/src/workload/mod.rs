@@ -9,6 +9,7 @@ mod chores;
 pub mod data_set;
 pub mod insert_benchmark;
 mod options;
+pub mod own_schema;
 mod pgbench;
 mod query;
 pub mod sampled;

@@ -64,21 +64,30 @@ impl SysbenchOptions {
 pub struct PgbenchOptions {
     /// One unit is a branch, 10 tellers and 100,000 accounts.
     pub scale: i64,
+    /// In how many schemas there are such tables, one for each client; 0: all clients share those of one.
+    pub schemas: u64,
 }
 
 impl Default for PgbenchOptions {
     fn default() -> Self {
-        Self { scale: 1 }
+        Self { scale: 1, schemas: 0 }
     }
 }
 
 impl PgbenchOptions {
     /// There are ten tellers per unit, and their numbers are of type integer.
     const MAX_SCALE: i64 = i32::MAX as i64 / 10;
+    /// As many as a job may have clients.
+    const MAX_SCHEMAS: u64 = 100_000;
 
     /// Refuses what pgbench's tables cannot hold. `workload` is for the message.
     pub fn check(&self, workload: &str) -> Result<()> {
-        check_range(workload, "scale", self.scale, Self::MAX_SCALE)
+        check_range(workload, "scale", self.scale, Self::MAX_SCALE)?;
+        if self.schemas <= Self::MAX_SCHEMAS {
+            return Ok(());
+        }
+        Err(Error::new(format!("option \"schemas\" of workload \"{workload}\" cannot be {}", self.schemas))
+            .hint(format!("give a number from 0 to {}", Self::MAX_SCHEMAS)))
     }
 }
 
@@ -132,7 +141,7 @@ mod tests {
             "error: option \"table_size\" of workload \"sysbench-insert\" cannot be 2147483648\n\
              hint: give a number from 1 to 2147483647"
         );
-        let options = PgbenchOptions { scale: 214_748_365 };
+        let options = PgbenchOptions { scale: 214_748_365, schemas: 0 };
         assert_eq!(
             options.check("pgbench-tpcb").unwrap_err().to_string(),
             "error: option \"scale\" of workload \"pgbench-tpcb\" cannot be 214748365\n\
@@ -149,8 +158,10 @@ mod tests {
                 assert_eq!(message, format!("option \"{option}\" of workload \"w\" cannot be {value}"));
             }
         }
-        assert_eq!(PgbenchOptions { scale: 1 }.check("w"), Ok(()));
-        assert!(PgbenchOptions { scale: 0 }.check("w").is_err());
+        assert_eq!(PgbenchOptions { scale: 1, schemas: 0 }.check("w"), Ok(()));
+        assert!(PgbenchOptions { scale: 0, schemas: 0 }.check("w").is_err());
+        let message = PgbenchOptions { scale: 1, schemas: 100_001 }.check("w").unwrap_err().message;
+        assert_eq!(message, "option \"schemas\" of workload \"w\" cannot be 100001");
     }
 
     #[test]

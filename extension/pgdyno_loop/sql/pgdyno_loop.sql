@@ -9,6 +9,8 @@ SELECT executions, rows FROM exec_query_in_loop('SELECT aid FROM pgbench_account
 SELECT executions, rows FROM exec_query_in_loop('SELECT 1', 0);
 SELECT executions, rows FROM exec_query_in_loop(500);
 SELECT executions, rows FROM exec_query_in_loop_plpgsql(500);
+SELECT executions, rows FROM exec_aggregate_in_loop(5);
+SELECT executions, rows FROM exec_aggregate_in_loop_plpgsql(5);
 SELECT executions, rows FROM empty_loop(1000);
 
 -- a range is drawn from anew each time, evenly, within its bounds
@@ -52,6 +54,8 @@ CREATE ROLE regress_loop_nobody;
 SET ROLE regress_loop_nobody;
 SELECT exec_query_in_loop('SELECT 1', 1);
 SELECT exec_query_in_loop(1::bigint);
+SELECT exec_aggregate_in_loop(1);
+SELECT exec_aggregate_in_loop_plpgsql(1);
 SELECT empty_loop(1);
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION empty_loop(bigint) TO regress_loop_nobody;

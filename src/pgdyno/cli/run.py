@@ -78,6 +78,7 @@ _OF_CLIENTS = (
     "  pgdyno run parallel-degree --dsn DSN --allow-load --query 'CREATE TABLE t2 AS TABLE t' --writes\n"
     "  pgdyno run clients --embedded --protocol simple --protocol prepared\n"
     "  pgdyno run loop --embedded\n"
+    "  pgdyno run loop --embedded --workload pgbench-aggregate --tables shared,own\n"
     "  pgdyno run tpch --embedded --scale 0.1 --factor work_mem=4MB,64MB\n"
     "  pgdyno run tpch --embedded --factor max_parallel_workers_per_gather=0,1,2,4 --blocks 10\n"
     "  pgdyno run peers --embedded --benchmark tpch --scale 1\n"
@@ -147,8 +148,8 @@ def command(
     clients with --dsn and --allow-load measures a running server from this host, in databases of its own that
     are dropped at the end. From another host, the client takes no CPU time from the server.
 
-    loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients. It compiles functions for the server, in
-    pgdyno's own directory: that needs a C compiler and the server's headers.
+    loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients; --workload pgbench-aggregate sums up rows. It
+    compiles functions, in pgdyno's own directory: that needs a C compiler and the server's headers.
     """
     from pgdyno.app.studying.run import listing
 

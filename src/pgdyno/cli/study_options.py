@@ -73,4 +73,7 @@ def _parameter(name: str, takers: Mapping[str, Option[Any]]) -> click.Option:
 
 
 def _told(takers: Mapping[str, Option[Any]]) -> Iterator[str]:
-    yield from (f"{study}: {option.help}" for study, option in takers.items())
+    studies: dict[str, list[str]] = {}
+    for study, option in takers.items():
+        studies.setdefault(option.help, []).append(study)
+    yield from (f"{', '.join(names)}: {text}" for text, names in studies.items())

@@ -54,6 +54,7 @@ class LoadRequest:
     cpus: tuple[int, ...] = ()  # that the threads are pinned to, one each, if the generator can
     max_errors: int = 0  # transactions that may be given up, of our driver's
     is_part: bool = False  # of a load whose other parts other drivers issue; of our driver's
+    first_schema: int | None = None  # of the first client, where each has one with tables of its own
     transactions: int | None = None  # of each client, after which the load ends; of our driver's
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
-from pgdyno.model.experiments.workload import QUERY, DataSet, Workload
+from pgdyno.model.experiments.workload import QUERY, SCHEMAS, DataSet, Workload
 
 NAME = "driver"
 _DATA_SEED = 1  # of the rows; any, but always the same
@@ -89,6 +89,8 @@ def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object],
         document["count"] = request.transactions
     if request.is_part:
         document["is_part"] = True
+    if request.first_schema is not None:
+        document["first_schema"] = request.first_schema
     if request.max_errors:
         document["max_errors"] = request.max_errors
     return json.dumps(document)
@@ -100,6 +102,8 @@ def workload_options(data_set: DataSet) -> Mapping[str, int]:
     Raises: GeneratorError for a data set that the driver does not know.
     """
     if data_set.name == "pgbench":
+        if count := data_set.schemas:
+            return {"scale": data_set.scale // count, SCHEMAS: count}
         return {"scale": data_set.scale}
     if data_set.name == "sysbench":
         return {"tables": int(data_set.options["tables"]), "table_size": data_set.scale * 1000}

@@ -8,6 +8,7 @@ from pgdyno.experiments.verdicts.part_worths import attributions
 from pgdyno.experiments.verdicts.peer_effects import peer_effects
 from pgdyno.experiments.verdicts.query_degrees import query_degrees
 from pgdyno.experiments.verdicts.scaling import scaling_curves
+from pgdyno.experiments.verdicts.sharing_cost import sharing_costs
 from pgdyno.experiments.verdicts.steal_adjustment import adjustments
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 from pgdyno.model.document import Json, to_document
@@ -26,6 +27,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "baseline": experiment.baseline,
         "steps": steps_document(experiment),
         "scaling": scaling_document(experiment),
+        "sharing_costs": to_document(sharing_costs(experiment)),
         "degree_settings": degree_settings_document(experiment),
         "transaction_splits": splits_document(experiment),
         "tpch": tpch_document(experiment),

@@ -15,6 +15,7 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import PROTOCOLS, Workload
 from pgdyno.studies._contract import BundledStudy, Machine, Option, Sizing, StudyContext, separated
+from pgdyno.studies._own_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
 
 
 def _protocols(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -41,12 +42,16 @@ _PUBLISHED = (
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return every load at every number of clients, by every requested protocol."""
-    loads = [load for one in sizing.loads for load in _by_protocols(one, sizing.of(PROTOCOL))]
+    """Return every load at every number of clients, by every requested protocol, on all requested tables."""
+    counts = client_counts(sizing)
+    loads = [
+        load
+        for one in sizing.loads
+        for protocol in _by_protocols(one, sizing.of(PROTOCOL))
+        for load in on_tables(protocol, sizing.of(TABLES), max(counts))
+    ]
     cells = (
-        replace(load, name=f"{load.name}-{clients}", clients=clients)
-        for load in loads
-        for clients in client_counts(sizing)
+        replace(load, name=f"{load.name}-{clients}", clients=clients) for load in loads for clients in counts
     )
     return {cell.name: cell for cell in cells}
 
@@ -54,7 +59,10 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 def settings(sizing: Sizing) -> Mapping[str, str]:
     """Return room for the connections, and for the data, so that clients wait for nothing but each other."""
     most = max(client_counts(sizing))
-    return {"max_connections": str(max(100, most + _SPARE_CONNECTIONS)), "shared_buffers": "1GB"}
+    return {
+        "max_connections": str(max(100, most + _SPARE_CONNECTIONS)),
+        "shared_buffers": shared_buffers(workloads(sizing).values()),
+    }
 
 
 def study(context: StudyContext) -> Study:
@@ -65,7 +73,7 @@ def study(context: StudyContext) -> Study:
         variants=(context.baseline,),
         workloads=context.workloads,
         design=context.design,
-        notes=(_PUBLISHED,),
+        notes=(_PUBLISHED, *((CAVEAT,) if OWN in context.sizing.of(TABLES) else ())),
         is_adaptive=True,
     )
 
@@ -96,7 +104,7 @@ STUDY = BundledStudy(
     settings=settings,
     design=Design(block_s=3.0, blocks_per_round=1, warmup_s=1.0),
     budget_s=10 * 60.0,
-    options=(PROTOCOL,),
+    options=(PROTOCOL, TABLES),
     takes_workloads=True,
     takes_server=True,
 )

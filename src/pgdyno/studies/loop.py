@@ -5,19 +5,33 @@ The loop runs without the client in the way.
 What a client-driven benchmark shows is client, network, protocol and query together. Three loads take them
 apart: pgbench's select-only by our driver; the same in a loop in C inside the server (extension
 pgdyno_loop); the same in a loop in PL/pgSQL. At one client, a loop without a query says what the looping
-itself takes, and one query that has as many rows what is left when the executor starts only once.
+itself takes, and one query that has as many rows what is left when the executor starts only once. In place of
+a row, each execution may sum up many; in place of the same tables, each session may have its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pgdyno.model.experiments.experiment import Design, VoidThresholds
-from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP, SCHEMA
+from pgdyno.model.experiments.loop import (
+    AGGREGATE,
+    BESIDE,
+    C_LOOP,
+    CLIENT,
+    EMPTY_LOOP,
+    ONE_QUERY,
+    PLPGSQL_LOOP,
+    SCHEMA,
+    load_name,
+)
+from pgdyno.model.experiments.own_tables import name_on_own_tables
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.studies._contract import BundledStudy, Machine, Sizing, StudyContext
+from pgdyno.studies._own_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
 
 # A loop ends when it ends: a block is one turn. Clients share the server's CPUs, as in the published study.
 _DESIGN = Design(
@@ -31,17 +45,57 @@ _DESIGN = Design(
     thresholds=VoidThresholds(schedule_lag_share=1.0),
 )
 
-# Arbitrary: 20 to 100 ms, of which what is done once in a transaction is less than 1 %.
-_EXECUTIONS, _EMPTY_EXECUTIONS = 10_000, 10_000_000
-_KEYS = f"{SCHEMA}.loop_keys({_EXECUTIONS}, (SELECT max(aid) FROM pgbench_accounts))"  # noqa: S608 — our own
-_ROWS = f"unnest({_KEYS}) AS key JOIN pgbench_accounts ON aid = key"
-_IN_SERVER = {
-    C_LOOP: (_EXECUTIONS, f"{SCHEMA}.exec_query_in_loop({_EXECUTIONS})"),
-    PLPGSQL_LOOP: (_EXECUTIONS, f"{SCHEMA}.exec_query_in_loop_plpgsql({_EXECUTIONS})"),
-    EMPTY_LOOP: (_EMPTY_EXECUTIONS, f"{SCHEMA}.empty_loop({_EMPTY_EXECUTIONS})"),
-    ONE_QUERY: (_EXECUTIONS, _ROWS),
+
+class _Looped(NamedTuple):
+    """A client's statement as it runs in the server, ``executions`` times in each transaction.
+
+    ``function`` is the loop in C; that in PL/pgSQL has ``_plpgsql`` at its end. ``last_key`` is the highest
+    one that is drawn; ``one_query`` has what the one query selects, and the rows that each key leads to.
+    """
+
+    words: tuple[str, ...]
+    executions: int  # arbitrary: 20 to 100 ms, of which what is done once in a transaction is less than 1 %
+    function: str
+    last_key: str
+    one_query: tuple[str, str]
+
+    def sql(self, issuer: str) -> str:
+        """Return the statement that is a transaction."""
+        if issuer == ONE_QUERY:
+            last = f"(SELECT {self.last_key} FROM pgbench_accounts)"  # noqa: S608 — our own
+            what, rows = self.one_query
+            keys = f"unnest({SCHEMA}.loop_keys({self.executions}, {last})) AS key"
+            return f"SELECT {what} FROM {keys} {rows}"  # noqa: S608 — our own
+        function = self.function if issuer == C_LOOP else f"{self.function}_plpgsql"
+        return f"SELECT executions FROM {SCHEMA}.{function}({self.executions})"  # noqa: S608 — our own
+
+
+_SUM = (
+    "SELECT sum(abalance) AS total FROM "
+    "(SELECT abalance FROM pgbench_accounts WHERE aid >= key ORDER BY aid LIMIT 1000) AS following"
+)
+_LOOPED = {
+    "pgbench-select": _Looped(
+        (),
+        10_000,
+        "exec_query_in_loop",
+        "max(aid)",
+        ("sum(abalance)", "JOIN pgbench_accounts ON aid = key"),
+    ),
+    "pgbench-aggregate": _Looped(
+        (AGGREGATE,),
+        200,
+        "exec_aggregate_in_loop",
+        "max(aid) - 999",
+        ("sum(total)", f"CROSS JOIN LATERAL ({_SUM}) AS one"),
+    ),
 }
-"""How often it is executed, and where the rows of the statement come from."""
+"""By the workload that the client issues."""
+_ITERATIONS = 10_000_000  # arbitrary: some 40 ms
+_EMPTY = Statement(
+    f"SELECT executions FROM {SCHEMA}.empty_loop({_ITERATIONS})",  # noqa: S608 — our own
+    executions=_ITERATIONS,
+)
 _BY_THE_INDEX = {  # whatever it costs: a nested loop that searches the index for every key
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
@@ -62,14 +116,17 @@ _PUBLISHED = (
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return every load at every number of clients, and the loop without a query once."""
+    """Return every load at every number of clients, and two for comparison at one client."""
     return {cell.name: cell for cell in _cells(sizing)}
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
     """Return room for the connections and for the data."""
     most = max(client_counts(sizing))
-    return {"max_connections": str(max(100, most + _SPARE_CONNECTIONS)), "shared_buffers": "1GB"}
+    return {
+        "max_connections": str(max(100, most + _SPARE_CONNECTIONS)),
+        "shared_buffers": shared_buffers(workloads(sizing).values()),
+    }
 
 
 def study(context: StudyContext) -> Study:
@@ -80,14 +137,14 @@ def study(context: StudyContext) -> Study:
         variants=(context.baseline,),
         workloads=context.workloads,
         design=context.design,
-        notes=(_PUBLISHED,),
+        notes=(_PUBLISHED, *((CAVEAT,) if OWN in context.sizing.of(TABLES) else ())),
     )
 
 
 def client_counts(sizing: Sizing) -> tuple[int, ...]:
-    """Return 1, 2, 3, 4, 6, 8, 12, … up to two for each CPU; with --clients no more than that."""
-    most = sizing.clients or _most(sizing.machine)
-    counts = {1, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
+    """Return 1, 2, 3, 4, 6, 8, 12, … up to two for each CPU, and one for each; no more than --clients."""
+    most, cpus = sizing.clients or _most(sizing.machine), sizing.machine.cpus
+    counts = {1, cpus, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
     return tuple(sorted(count for count in counts if count <= most))
 
 
@@ -96,35 +153,41 @@ def _most(machine: Machine) -> int:
 
 
 def _cells(sizing: Sizing) -> Iterator[Workload]:
-    for load in sizing.loads:
-        data_set = replace(load.data_set, has_loops=True)
-        for clients in client_counts(sizing):
-            yield replace(
-                load,
-                name=f"client-{clients}",
-                data_set=data_set,
-                issued_as=load.name,
-                clients=clients,
-                load=CLIENT,
+    counts = client_counts(sizing)
+    for named in sizing.loads:
+        looped = _LOOPED[named.name]
+        for load in on_tables(named, sizing.of(TABLES), max(counts)):
+            yield from _cells_of(
+                replace(load, data_set=replace(load.data_set, has_loops=True)), looped, counts
             )
-            for title in (C_LOOP, PLPGSQL_LOOP):
-                yield _in_server(replace(load, data_set=data_set), title, clients)
-        for title in BESIDE:
-            yield _in_server(replace(load, data_set=data_set), title, 1)
 
 
-def _in_server(load: Workload, title: str, clients: int) -> Workload:
-    executions, rows = _IN_SERVER[title]
-    what = "sum(abalance)" if title == ONE_QUERY else "executions"
-    return replace(
+def _cells_of(load: Workload, looped: _Looped, counts: Sequence[int]) -> Iterator[Workload]:
+    issued = replace(load, issued_as=load.issued_as or load.name)
+    for clients in counts:
+        yield _named(issued, load_name(CLIENT, *looped.words), clients)
+        for issuer in (C_LOOP, PLPGSQL_LOOP):
+            yield _in_server(load, looped, issuer, clients)
+    for issuer in BESIDE:
+        yield _in_server(load, looped, issuer, 1)
+
+
+def _in_server(load: Workload, looped: _Looped, issuer: str, clients: int) -> Workload:
+    name, is_empty = load_name(issuer, *looped.words), issuer == EMPTY_LOOP
+    looping = replace(
         load,
-        name=f"{title.lower().replace('/', '').replace(' ', '-')}-{clients}",
-        title=f"{title}, {clients} at once",
-        kind=Statement(f"SELECT {what} FROM {rows}", executions=executions),  # noqa: S608 — our own
-        clients=clients,
-        load=title,
-        session_settings={**_ANY_SEED, **(_BY_THE_INDEX if title == ONE_QUERY else {})},
+        title=f"{name}, {clients} at once",
+        kind=_EMPTY if is_empty else Statement(looped.sql(issuer), executions=looped.executions),
+        session_settings={**_ANY_SEED, **(_BY_THE_INDEX if issuer == ONE_QUERY else {})},
     )
+    return _named(looping, name, clients)
+
+
+def _named(load: Workload, name: str, clients: int) -> Workload:
+    key = "-".join(name.lower().replace("/", "").replace(",", "").split())
+    if count := load.data_set.schemas:
+        key, name = f"{key}-own", name_on_own_tables(name, count)
+    return replace(load, name=f"{key}-{clients}", load=name, clients=clients)
 
 
 STUDY = BundledStudy(
@@ -133,6 +196,8 @@ STUDY = BundledStudy(
     measures=("pgbench-select",),
     workloads=workloads,
     settings=settings,
+    loads=tuple(_LOOPED),
     design=_DESIGN,
     budget_s=10 * 60.0,
+    options=(TABLES,),
 )

@@ -99,3 +99,9 @@ def test_a_study_takes_its_own_sizes_and_no_others(study: str, option: str) -> N
 def test_the_error_names_the_study_and_what_to_leave_out(words: str, message: str, hint: str) -> None:
     error = refused(words)
     assert (error.message, error.hint) == (message, hint)
+
+
+def test_help_tells_an_option_that_studies_share_once() -> None:
+    told = " ".join(CliRunner().invoke(cli, ["run", "--help"]).output.split())
+    assert told.count("whose tables clients work on") == 1
+    assert "--tables shared|own clients, loop: whose tables clients work on" in told

@@ -110,6 +110,8 @@ def test_the_command_in_a_report_asks_for_the_same_again(measured: Measured, wor
     ("study", "text"),
     [
         ("clients", "--protocol simple --protocol extended --clients 5 --budget 3m"),
+        ("clients", "--workload pgbench-aggregate --tables shared,own --clients 5"),
+        ("loop", "--workload pgbench-select --workload pgbench-aggregate --tables own --clients 2"),
         ("parallel-degree", "--workload sort --workload count --clients 3 --blocks 7"),
         (
             "parallel-degree",

@@ -52,6 +52,13 @@ def test_the_job_for_a_part_of_a_load_says_so() -> None:
     assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, part))["is_part"] is True
 
 
+def test_the_job_for_clients_with_tables_of_their_own_names_the_first_ones_schema() -> None:
+    request = LoadRequest(2, 4, 1, 0, Path())
+    assert "first_schema" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))
+    own = replace(request, first_schema=3)
+    assert json.loads(job([ArmTarget("a", TARGET)], "query", {}, own))["first_schema"] == 3
+
+
 def test_an_open_loop_has_a_rate_and_a_closed_one_none() -> None:
     request = LoadRequest(2, 4, 1, 0, Path())
     assert "rate" not in json.loads(job([ArmTarget("a", TARGET)], "query", {}, request))

@@ -15,8 +15,8 @@ GB = 1 << 30
 BYTES = 620_000_000
 
 
-def sizing(cpus: int, most: int | None = None) -> Sizing:
-    loads = tuple(bundled_workloads()[name] for name in loop.STUDY.measures)
+def sizing(cpus: int, most: int | None = None, names: tuple[str, ...] = loop.STUDY.measures) -> Sizing:
+    loads = tuple(bundled_workloads()[name] for name in names)
     return Sizing(machine=Machine(cpus, 24 * GB), loads=loads, clients=most)
 
 
@@ -33,6 +33,8 @@ def _sql(cell: Workload) -> str:
         (8, None, (1, 2, 3, 4, 6, 8, 12, 16)),
         (8, 14, (1, 2, 3, 4, 6, 8, 12, 14)),
         (8, 1, (1,)),
+        (20, None, (1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40)),  # a session for each CPU is among them
+        (20, 10, (1, 2, 3, 4, 6, 8, 10)),
     ],
 )
 def test_clients_double_and_a_half_up_to_two_per_cpu(
@@ -67,6 +69,31 @@ def test_clients_issue_pgbenchs_own_script_and_loops_call_the_functions_as_often
     )
     assert _sql(cells["empty-loop-1"]) == "SELECT executions FROM pgdyno_loop.empty_loop(10000000)"
     assert "pgdyno_loop.loop_keys(10000," in _sql(cells["one-query-1"])
+
+
+def test_sums_are_issued_by_clients_and_by_functions_of_their_own() -> None:
+    cells = loop.workloads(sizing(2, names=("pgbench-aggregate",)))
+    assert len(cells) == 3 * 4 + 2
+    assert cells["client-aggregate-3"].cell == Cell("client, aggregate", BYTES, 3)
+    assert cells["client-aggregate-3"].driver_name == "pgbench-aggregate"
+    assert cells["plpgsql-loop-aggregate-4"].cell == Cell(
+        "PL/pgSQL loop, aggregate", BYTES, 4, executions=200
+    )
+    assert _sql(cells["c-loop-aggregate-1"]) == (
+        "SELECT executions FROM pgdyno_loop.exec_aggregate_in_loop(200)"
+    )
+    assert _sql(cells["plpgsql-loop-aggregate-1"]) == (
+        "SELECT executions FROM pgdyno_loop.exec_aggregate_in_loop_plpgsql(200)"
+    )
+    one = _sql(cells["one-query-aggregate-1"])
+    assert "loop_keys(200, (SELECT max(aid) - 999 FROM pgbench_accounts))" in one
+    assert "WHERE aid >= key ORDER BY aid LIMIT 1000" in one
+
+
+def test_rows_and_sums_can_be_measured_beside_each_other() -> None:
+    cells = loop.workloads(sizing(2, names=loop.STUDY.loads))
+    assert len(cells) == 2 * (3 * 4 + 2)
+    assert {"client-1", "client-aggregate-1"} <= cells.keys()
 
 
 def test_every_call_in_the_server_draws_other_keys() -> None:

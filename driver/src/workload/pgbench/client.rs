@@ -1,6 +1,6 @@
 //! One client of a pgbench script: draws an account, a branch, a teller and an amount per transaction.
 
-use super::{ACCOUNTS, BRANCHES, Call, ROLE, TELLERS};
+use super::{ACCOUNTS, BRANCHES, Call, ROLE, SUMMED, TELLERS};
 use crate::random::Random;
 use crate::workload::options::PgbenchOptions;
 use crate::workload::{Client, Next, Place, Transaction};
@@ -38,6 +38,9 @@ impl Client for PgbenchClient {
                 Call::Begin | Call::End => written,
                 Call::UpdateAccount => written.int(delta).int(account),
                 Call::SelectAccount => written.int(account),
+                Call::SumAccounts => {
+                    written.int(self.random.between(1, ACCOUNTS * self.scale - SUMMED + 1)) // so many follow
+                }
                 Call::UpdateTeller => written.int(delta).int(teller),
                 Call::UpdateBranch => written.int(delta).int(branch),
                 Call::InsertHistory => written.int(teller).int(branch).int(account).int(delta),

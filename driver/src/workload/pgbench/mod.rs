@@ -1,5 +1,5 @@
 //! pgbench's three built-in scripts, as pgbench of PostgreSQL 18 sends them (`--protocol=prepared`: BEGIN and END
-//! are prepared too).
+//! are prepared too); on the same tables a sum over many accounts, which is our own.
 
 mod client;
 mod table;
@@ -20,8 +20,13 @@ const BRANCHES: i64 = 1;
 const TELLERS: i64 = 10;
 /// Accounts per unit of scale.
 const ACCOUNTS: i64 = 100_000;
+/// Accounts that one sum reads: arbitrary, about 17 pages, some ten times what finding the first one takes.
+const SUMMED: i64 = 1000;
 
-/// One of pgbench's scripts.
+/// The script that pgbench has not.
+const AGGREGATE: &str = "pgbench-aggregate";
+
+/// One of the scripts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
     /// What the workload is called.
@@ -36,6 +41,7 @@ enum Call {
     Begin,
     UpdateAccount,
     SelectAccount,
+    SumAccounts,
     UpdateTeller,
     UpdateBranch,
     InsertHistory,
@@ -43,7 +49,7 @@ enum Call {
 }
 
 /// All scripts.
-pub static SCRIPTS: [Script; 3] = [
+pub static SCRIPTS: [Script; 4] = [
     Script {
         name: "pgbench-tpcb",
         calls: &[
@@ -61,6 +67,7 @@ pub static SCRIPTS: [Script; 3] = [
         calls: &[Call::Begin, Call::UpdateAccount, Call::SelectAccount, Call::InsertHistory, Call::End],
     },
     Script { name: "pgbench-select", calls: &[Call::SelectAccount] },
+    Script { name: AGGREGATE, calls: &[Call::SumAccounts] },
 ];
 
 /// The script of a workload's name.
@@ -95,6 +102,12 @@ impl Call {
             Self::SelectAccount => {
                 ("select-account", "SELECT abalance FROM pgbench_accounts WHERE aid = $1;")
             }
+            // With BETWEEN the server would plan each one anew: of a range it does not know it expects more rows.
+            Self::SumAccounts => (
+                "sum-accounts",
+                "SELECT sum(abalance) FROM (SELECT abalance FROM pgbench_accounts WHERE aid >= $1 \
+                 ORDER BY aid LIMIT 1000) AS following;",
+            ),
             Self::UpdateTeller => {
                 ("update-teller", "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2;")
             }

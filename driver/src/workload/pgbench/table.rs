@@ -3,26 +3,44 @@
 use super::{ACCOUNTS, BRANCHES, TELLERS};
 use crate::workload::data_set::{Table, write_integer};
 use crate::workload::options::PgbenchOptions;
+use crate::workload::own_schema;
 
 /// From this scale on, pgbench declares account numbers as bigint.
 const BIGINT_SCALE: i64 = 20_000;
 
-/// The tables that the scripts start from. Nothing in them is random.
+/// The tables that the scripts start from, in every schema. Nothing in them is random.
 pub fn data_set(options: &PgbenchOptions) -> Vec<Table> {
-    let scale = options.scale;
-    let aid = if scale >= BIGINT_SCALE { "bigint" } else { "int" };
-    vec![history(aid), tellers(scale), accounts(aid, scale), branches(scale)]
+    if options.schemas == 0 {
+        return tables("", options.scale);
+    }
+    (1..=options.schemas)
+        .map(own_schema::of_client)
+        .flat_map(|name| in_schema(&name, options.scale))
+        .collect()
 }
 
-fn history(aid: &str) -> Table {
+/// The tables of one client, the first of which makes their schema.
+fn in_schema(name: &str, scale: i64) -> Vec<Table> {
+    let mut own = tables(&format!("{name}."), scale);
+    own[0].create.insert(0, format!("create schema if not exists {name}"));
+    own
+}
+
+/// The tables with `place` before their names: a schema and a dot, or nothing.
+fn tables(place: &str, scale: i64) -> Vec<Table> {
+    let aid = if scale >= BIGINT_SCALE { "bigint" } else { "int" };
+    vec![history(place, aid), tellers(place, scale), accounts(place, aid, scale), branches(place, scale)]
+}
+
+fn history(place: &str, aid: &str) -> Table {
     let columns = format!("tid int,bid int,aid {aid},delta int,mtime timestamp,filler char(22)");
-    let mut table = table("pgbench_history", 0, |_, _| {});
-    table.create.push(format!("create table pgbench_history({columns})"));
+    let mut table = table(place, "pgbench_history", 0, |_, _| {});
+    table.create.push(format!("create table {}({columns})", table.name));
     table
 }
 
-fn tellers(scale: i64) -> Table {
-    let mut table = table("pgbench_tellers", scale * TELLERS, |row, out| {
+fn tellers(place: &str, scale: i64) -> Table {
+    let mut table = table(place, "pgbench_tellers", scale * TELLERS, |row, out| {
         write_integer(row + 1, out);
         out.push(b'\t');
         write_integer(row / TELLERS as u64 + 1, out);
@@ -32,8 +50,8 @@ fn tellers(scale: i64) -> Table {
     table
 }
 
-fn accounts(aid: &str, scale: i64) -> Table {
-    let mut table = table("pgbench_accounts", scale * ACCOUNTS, |row, out| {
+fn accounts(place: &str, aid: &str, scale: i64) -> Table {
+    let mut table = table(place, "pgbench_accounts", scale * ACCOUNTS, |row, out| {
         write_integer(row + 1, out);
         out.push(b'\t');
         write_integer(row / ACCOUNTS as u64 + 1, out);
@@ -43,8 +61,8 @@ fn accounts(aid: &str, scale: i64) -> Table {
     table
 }
 
-fn branches(scale: i64) -> Table {
-    let mut table = table("pgbench_branches", scale * BRANCHES, |row, out| {
+fn branches(place: &str, scale: i64) -> Table {
+    let mut table = table(place, "pgbench_branches", scale * BRANCHES, |row, out| {
         write_integer(row + 1, out);
         out.extend_from_slice(b"\t0\t\\N\n");
     });
@@ -53,8 +71,14 @@ fn branches(scale: i64) -> Table {
 }
 
 /// A table that replaces an older one, as pgbench does.
-fn table(name: &str, rows: i64, row: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static) -> Table {
-    let mut table = Table::new(name, rows as u64, row);
+fn table(
+    place: &str,
+    name: &str,
+    rows: i64,
+    row: impl Fn(u64, &mut Vec<u8>) + Send + Sync + 'static,
+) -> Table {
+    let name = format!("{place}{name}");
+    let mut table = Table::new(name.clone(), rows as u64, row);
     table.create = vec![format!("drop table if exists {name}")];
     table.copy = format!("copy {name} from stdin with (freeze on)");
     table.after = vec![format!("vacuum analyze {name}")];

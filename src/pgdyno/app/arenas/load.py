@@ -249,6 +249,7 @@ class Loads:
             rate_tps=workload.rate_tps,
             cpus=self.split.pinned,
             max_errors=MOST_ERRORS if workload.captured else 0,
+            first_schema=1 if workload.data_set.schemas else None,
         )
 
     def _frozen(

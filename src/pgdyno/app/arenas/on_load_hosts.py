@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from pgdyno.app.arenas.load import Loads
@@ -95,8 +96,10 @@ def parts_of(
     """Return each host's part of a load: its clients, their part of the rate, its threads and CPUs.
 
     The first draws by the seed itself, others by the next ones: no two hosts issue the same transactions.
+    Where each client has tables of its own, no two hosts work on the same ones.
     """
     clients = even_parts(request.clients, len(hosts))
+    before = accumulate(clients, initial=0)
     return [
         replace(
             request,
@@ -106,8 +109,9 @@ def parts_of(
             rate_tps=None if request.rate_tps is None else request.rate_tps * of_host / request.clients,
             cpus=hosts[index].host.cpus,
             is_part=len(hosts) > 1,
+            first_schema=None if request.first_schema is None else request.first_schema + others,
         )
-        for index, of_host in enumerate(clients)
+        for index, (of_host, others) in enumerate(zip(clients, before, strict=False))
     ]
 
 

@@ -75,7 +75,8 @@ def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
         raise UsageError(
             f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(bundled.loads)}"
         )
-    measured = asked.chosen if bundled.takes_workloads and asked.chosen else bundled.measures
+    # A study that measures none of the bundled ones has loads of its own, which it chooses among itself.
+    measured = asked.chosen if bundled.measures and asked.chosen else bundled.measures
     return replace(
         asked,
         machine=Machine(len(online_cpus()), available_memory_bytes()),

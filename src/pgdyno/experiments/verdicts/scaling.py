@@ -104,9 +104,14 @@ class MeasuredCurve:
     blocks: Sequence[Block]
 
     @property
+    def by_round(self) -> Mapping[int, Mapping[int, float]]:
+        """The throughput by level, by round."""
+        return _rates(self.blocks, self.levels)
+
+    @property
     def rounds(self) -> list[Mapping[int, float]]:
         """The throughput by level of every round."""
-        return _rates(self.blocks, self.levels)
+        return list(self.by_round.values())
 
     @property
     def is_enough(self) -> bool:
@@ -143,12 +148,15 @@ def _place(cell: Cell) -> tuple[str, int, str, str | None, int | None]:
     return cell.load, cell.database_bytes, cell.unit, cell.operation, clients
 
 
-def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> list[Mapping[int, float]]:
+def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, Mapping[int, float]]:
     rounds: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for block in blocks:
         if rate := block.arms[0].values.get(THROUGHPUT):
             rounds[block.round][levels[block.workload]].append(rate)
-    return [{level: geometric_mean(found) for level, found in rates.items()} for rates in rounds.values()]
+    return {
+        round_: {level: geometric_mean(found) for level, found in rates.items()}
+        for round_, rates in rounds.items()
+    }
 
 
 def _client_shares(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, float]:

@@ -34,7 +34,16 @@ from statistics import fmean
 
 from pgdyno.experiments.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.loop import BESIDE, C_LOOP, CLIENT, CURVES, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
+from pgdyno.model.experiments.loop import (
+    BESIDE,
+    C_LOOP,
+    CLIENT,
+    CURVES,
+    EMPTY_LOOP,
+    ONE_QUERY,
+    PLPGSQL_LOOP,
+    issuer_and_words,
+)
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.stats.amount import Amount, mean_amount
 
@@ -58,6 +67,7 @@ class TimePart:
 class TransactionSplit:
     """The transaction of one client on a variant's server: ``parts`` add up to it.
 
+    ``words`` are on its statement and tables; none: the usual ones.
     ``plpgsql`` is no part of it: what an execution in a loop in PL/pgSQL takes besides the query.
     ``per_cpu_s``: how many executions one second of a CPU's time is enough for, by load; ``loop_ns``: what
     one iteration takes of a loop in C without a query.
@@ -70,6 +80,7 @@ class TransactionSplit:
     plpgsql: TimePart
     per_cpu_s: Mapping[str, Amount]
     loop_ns: Amount
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,19 +104,27 @@ class _Round:
 
 
 def transaction_splits(experiment: Experiment) -> tuple[TransactionSplit, ...]:
-    """Return a split per variant; none where the loads were not measured, or in fewer than five rounds."""
-    found = ((variant.name, _rounds(experiment, variant.name)) for variant in experiment.variants)
+    """Return a split per variant, statement and tables; none of loads measured in fewer than five rounds."""
+    issued = (issuer_and_words(cell.load) for cell in experiment.cells.values())
+    found = (
+        (variant.name, words, _rounds(experiment, variant.name, words))
+        for words in dict.fromkeys(words for issuer, words in issued if issuer == CLIENT)
+        for variant in experiment.variants
+    )
     level = experiment.design.level
-    return tuple(_split(name, rounds, level) for name, rounds in found if len(rounds) >= LEAST_ROUNDS)
+    return tuple(
+        _split(name, words, rounds, level) for name, words, rounds in found if len(rounds) >= LEAST_ROUNDS
+    )
 
 
 def shown_by_splits(experiment: Experiment) -> frozenset[str]:
     """Return the workloads that are measured for the splits alone, if there are any."""
-    is_split = bool(transaction_splits(experiment))
-    return frozenset(name for name, cell in experiment.cells.items() if is_split and cell.load in BESIDE)
+    split = {one.words for one in transaction_splits(experiment)}
+    issued = {name: issuer_and_words(cell.load) for name, cell in experiment.cells.items()}
+    return frozenset(name for name, (issuer, words) in issued.items() if issuer in BESIDE and words in split)
 
 
-def _split(variant: str, rounds: Sequence[_Round], level: float) -> TransactionSplit:
+def _split(variant: str, words: str, rounds: Sequence[_Round], level: float) -> TransactionSplit:
     whole = mean_amount([one.t for one in rounds], level)
 
     def part(name: str) -> TimePart:
@@ -121,12 +140,14 @@ def _split(variant: str, rounds: Sequence[_Round], level: float) -> TransactionS
         plpgsql,
         {load: mean_amount([1e6 / one.cpu[load] for one in rounds], level) for load in CURVES},
         mean_amount([1e3 * one.cpu[EMPTY_LOOP] for one in rounds], level),
+        words,
     )
 
 
-def _rounds(experiment: Experiment, variant: str) -> list[_Round]:
-    """Return the rounds in which all loads were measured at one client, and count."""
-    loads = {name: cell.load for name, cell in experiment.cells.items() if cell.level == 1}
+def _rounds(experiment: Experiment, variant: str, words: str) -> list[_Round]:
+    """Return the rounds in which all loads with these words were measured at one client, and count."""
+    alone = {name: issuer_and_words(cell.load) for name, cell in experiment.cells.items() if cell.level == 1}
+    loads = {name: issuer for name, (issuer, own) in alone.items() if own == words}
     values: dict[int, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for block in experiment.blocks:
         if block.workload not in loads or block.void_for(variant):

@@ -17,6 +17,7 @@ DUMP = "pg_restore"  # restores a copy of a user's database
 CAPTURED = "captured"  # the driver's workload that a captured one is issued by
 PROTOCOLS = ("simple", "extended", "prepared")  # how statements travel, as pgbench calls it
 PREPARED = PROTOCOLS[-1]
+SCHEMAS = "schemas"  # the option of a data set whose clients have tables of their own
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class DataSet:
     def size_bytes(self) -> int:
         """The approximate size on disk."""
         return self.scale * self.bytes_per_scale
+
+    @property
+    def schemas(self) -> int:
+        """The number of schemas with all its tables, one for each client; 0: all clients share one."""
+        return int(self.options.get(SCHEMAS, 0))
 
     @property
     def is_empty(self) -> bool:

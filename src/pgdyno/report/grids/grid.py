@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from markupsafe import Markup
 
 from pgdyno.experiments.verdicts.scaling import ScalingCurve, scaling_curves
+from pgdyno.experiments.verdicts.sharing_cost import sharing_costs
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 from pgdyno.model import numbers
 from pgdyno.model.errors import SettingError
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.loop import BESIDE
+from pgdyno.model.experiments.loop import AGGREGATE, BESIDE, issuer_and_words
 from pgdyno.model.experiments.loop import CURVES as LOOP_CURVES
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.servers.guc import normalise
@@ -40,6 +41,7 @@ from pgdyno.report.grids.grid_tables import (
     with_bounds,
 )
 from pgdyno.report.grids.scaling import level_table, sentences
+from pgdyno.report.grids.shared_tables import sharing_table
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
 from pgdyno.report.text.words import effect_text, listed, symbol
 
@@ -88,18 +90,22 @@ class Split:
 
 @dataclass(frozen=True)
 class Grid:
-    """All loads; ``title`` names the varied number. ``together``: equivalent loads side by side."""
+    """All loads; ``title`` names the varied number.
+
+    ``together``: loads of the same statement side by side; ``sharing``: what shared tables cost, by load.
+    """
 
     title: str
     parts: tuple[GridPart, ...]
-    together: Figure | None = None
+    together: tuple[Figure, ...] = ()
+    sharing: tuple[Table, ...] = ()
     splits: tuple[Split, ...] = ()
     to_set: WhatToSet | None = None
 
 
 def grid(experiment: Experiment) -> Grid | None:
     """Return the parts of all loads; None where the workloads span no grid."""
-    found = [load for load in loads(experiment) if load.name not in BESIDE]
+    found = [load for load in loads(experiment) if _issuer(load) not in BESIDE]
     if not found:
         return None
     varied = [
@@ -112,10 +118,16 @@ def grid(experiment: Experiment) -> Grid | None:
     return Grid(
         title,
         tuple(_part(experiment, load, curves) for load in found),
-        _together(experiment, [load for load in found if load.name in LOOP_CURVES]),
+        tuple(_together(experiment, found)),
+        tuple(map(sharing_table, sharing_costs(experiment))),
         tuple(splits),
         what_to_set(experiment),
     )
+
+
+def _issuer(load: Load) -> str:
+    issuer, _ = issuer_and_words(load.name)
+    return issuer
 
 
 def place_among(size: float, sizes: Sequence[int]) -> float:
@@ -198,10 +210,19 @@ def _by_level(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
     return _figure(chart, f"grid-{load.order}-{of.metric.name}", names, table)
 
 
-def _together(experiment: Experiment, side_by_side: Sequence[Load]) -> Figure | None:
-    """Return the same query's rate in every load, a panel each on one scale; None for fewer than two."""
-    if len(side_by_side) < 2:
-        return None
+def _together(experiment: Experiment, found: Sequence[Load]) -> Iterator[Figure]:
+    """Yield each query's rate in every load, a panel each on one scale; none of fewer than two loads."""
+    alike: dict[bool, list[Load]] = {}
+    for load in found:
+        issuer, words = issuer_and_words(load.name)
+        if issuer in LOOP_CURVES:
+            alike.setdefault(AGGREGATE in words, []).append(load)
+    for side_by_side in alike.values():
+        if len(side_by_side) > 1 and (drawn := _side_by_side(experiment, side_by_side)):
+            yield drawn
+
+
+def _side_by_side(experiment: Experiment, side_by_side: Sequence[Load]) -> Figure | None:
     variants = [variant.name for variant in experiment.variants]
     found = {load.name: amounts(experiment, load, THROUGHPUT) for load in side_by_side}
     panels = tuple(
@@ -222,7 +243,10 @@ def _together(experiment: Experiment, side_by_side: Sequence[Load]) -> Figure | 
         tuple(rows),
     )
     return _figure(
-        LineChart(panels, _labels(first), first.unit), "grid-together", ("Side by side", title), table
+        LineChart(panels, _labels(first), first.unit),
+        f"grid-together-{first.order}",
+        ("Side by side", title),
+        table,
     )
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno.experiments.verdicts.scaling import scaling_curves
+from pgdyno.experiments.verdicts.sharing_cost import sharing_costs
 from pgdyno.experiments.verdicts.transaction_split import transaction_splits
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
@@ -18,6 +19,7 @@ from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_
 from pgdyno.report.grids.degree_settings import what_to_set
 from pgdyno.report.grids.grid_tables import Load, compared_variants, gaps, loads, verdicts_on
 from pgdyno.report.grids.scaling import level_table, sentences
+from pgdyno.report.grids.shared_tables import sharing_table
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
 from pgdyno.report.steps.rqps_text import half_width
 from pgdyno.report.text.words import effect_text, legend, symbol
@@ -46,6 +48,9 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
         for sentence in sentences(one):
             yield plain_text(sentence)
         yield plain_table(level_table(one))
+    for table in map(sharing_table, sharing_costs(experiment)):
+        yield plain_text(f"\n{table.caption}", "bold")
+        yield plain_table(table)
     if found := what_to_set(experiment):
         yield plain_text("\nWhat to set", "bold")
         for line in (*found.sentences, *found.statements):

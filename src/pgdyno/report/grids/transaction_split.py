@@ -19,7 +19,7 @@ def split_table(split: TransactionSplit) -> Table:
     rows.append(("a client-driven transaction", *_time(split.whole_us), numbers.share(1.0)))
     rows.append(_row(split.plpgsql, has_share=False))
     return Table(
-        f"Parts of a transaction's time, {split.variant} at one client: {split.rounds} rounds",
+        f"Parts of a transaction's time{_words(split)}, {split.variant} at one client: {split.rounds} rounds",
         columns("Part", "Time in µs", f"{level} interval", "Share", numbers_from=1),
         tuple(rows),
     )
@@ -29,13 +29,18 @@ def split_sentences(split: TransactionSplit) -> Iterator[str]:
     """Yield the throughput of one CPU, the cost of a loop, and indistinguishable parts."""
     rates = {load: _bounded(rate) for load, rate in split.per_cpu_s.items()}
     yield (
-        f"In-server select-only, per second of one CPU's time: {rates[C_LOOP]} executions in a loop in C, "
-        f"{rates[PLPGSQL_LOOP]} in PL/pgSQL; of client-driven transactions {rates[CLIENT]}, beside the client"
+        f"In the server{_words(split)}, per second of one CPU's time: "
+        f"{rates[C_LOOP]} executions in a loop in C, {rates[PLPGSQL_LOOP]} in PL/pgSQL; "
+        f"of client-driven transactions {rates[CLIENT]}, beside the client"
     )
     yield f"An empty loop takes {_bounded(split.loop_ns)} ns per iteration"
     for part in (*split.parts, split.plpgsql):
         if not part.is_distinguishable:
             yield f"{sentence(part.name)}: not distinguishable from nothing"
+
+
+def _words(split: TransactionSplit) -> str:
+    return f", {split.words}" if split.words else ""
 
 
 def _row(part: TimePart, *, has_share: bool) -> tuple[str, ...]:

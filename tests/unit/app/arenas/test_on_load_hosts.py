@@ -58,6 +58,12 @@ def test_each_host_has_its_part_of_the_load() -> None:
     assert (first.cpus, second.cpus) == ((4, 5, 6), ())  # pinned to those that hosts.toml names
 
 
+def test_no_two_hosts_work_on_the_tables_of_one_client() -> None:
+    assert [one.first_schema for one in parts_of(REQUEST, [THERE, OTHER], [2, 1])] == [None, None]
+    own = replace(REQUEST, first_schema=1)
+    assert [one.first_schema for one in parts_of(own, [THERE, OTHER], [2, 1])] == [1, 4]  # after three
+
+
 def test_a_closed_loop_has_no_rate_anywhere() -> None:
     closed = replace(REQUEST, rate_tps=None)
     assert [one.rate_tps for one in parts_of(closed, [THERE, OTHER], [1, 1])] == [None, None]

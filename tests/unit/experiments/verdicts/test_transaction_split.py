@@ -71,6 +71,19 @@ def test_rounds_count_in_which_all_loads_do() -> None:
     assert shown_by_splits(replace(of, blocks=unmetered)) == frozenset()
 
 
+def test_each_statement_and_kind_of_tables_has_a_split_of_its_own() -> None:
+    of = experiment()
+    own = {f"{name}, own": replace(cell, load=f"{cell.load}, 4 own tables") for name, cell in CELLS.items()}
+    blocks = tuple(replace(block, workload=f"{block.workload}, own") for block in of.blocks)
+    both = replace(of, cells={**CELLS, **own}, workloads=(*CELLS, *own), blocks=(*of.blocks, *blocks))
+    splits = transaction_splits(both)
+    assert [one.words for one in splits] == ["", "4 own tables"]
+    assert splits[0].parts == splits[1].parts == split_of(of).parts
+    assert shown_by_splits(both) == {
+        f"{name}{own}" for name in ("empty loop-1", "one query-1") for own in ("", ", own")
+    }
+
+
 def test_without_its_loads_there_is_none() -> None:
     of = experiment()
     cells = {name: cell for name, cell in CELLS.items() if cell.load != "empty loop"}

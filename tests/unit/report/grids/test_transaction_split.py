@@ -54,7 +54,7 @@ def test_the_terminal_has_a_row_per_part_their_sum_and_plpgsqls_own(terminal: li
 
 def test_what_one_cpu_is_enough_for_and_what_a_loop_takes_is_printed(terminal: list[str]) -> None:
     said = " ".join(" ".join(terminal).split())
-    assert "In-server select-only, per second of one CPU's time: 1" in said  # 166,113, in slowed rounds less
+    assert "In the server, per second of one CPU's time: 1" in said  # 166,113, in slowed rounds less
     assert "executions in a loop in C" in said
     assert "ns per iteration" in said
     assert "not distinguishable" not in said
