@@ -1,10 +1,11 @@
 """Applies and reverts in processes of their own, which kill themselves with SIGKILL after a given step.
 
 Reads tasks from standard input, one JSON document a line, and forks a process for each, so that Python
-starts once. Answers with what that process said: the step it was killed at, or "done", or its error.
+starts once. Answers with the steps that process took, the last one that it was killed at, or else "done" or
+its error.
 It dies after ``kill_after`` steps, or after the step named ``kill_at``, or, with ``kill_after_s``, so long
 after its journal was created; else nowhere. With ``fail_at`` the step of that name fails, so that an apply
-is rolled back, and ``kill_after`` counts from there.
+is rolled back, and ``kill_after`` and the answer count from there.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from pgdyno.server.inspection.inspection import inspect_server
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_programs
 
+_END = "\0"
+
 
 class Killer:
     """Kills this process at a step, without any chance to clean up."""
@@ -42,12 +45,17 @@ class Killer:
         if step == self.failing:
             self.failing = None
             raise ServerError(f"failed at {step}")
+        if self.failing is None:
+            say(step)
         if self.left is not None and self.failing is None:
             self.left -= 1
         if self.left == 0 or step == self.name:
-            sys.stdout.write(f"{step}\n")
-            sys.stdout.flush()
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def say(text: str) -> None:
+    """Write a part of the answer, in one go."""
+    os.write(sys.stdout.fileno(), f"{text}{_END}".encode())
 
 
 def carry_out(task: dict[str, Any]) -> None:
@@ -72,18 +80,18 @@ def carry_out(task: dict[str, Any]) -> None:
         revert(access, RevertRequest(is_all=True, allow_restart=True, steps=killer))
 
 
-def run_forked(task: dict[str, Any]) -> str:
-    """Do what the task says in a new process, and return what became of it."""
+def run_forked(task: dict[str, Any]) -> list[str]:
+    """Do what the task says in a new process, and return its steps and what became of it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.dup2(writing, sys.stdout.fileno())
-        said = "done\n"
+        end = "done"
         try:
             carry_out(task)
         except PgdynoError as error:
-            said = f"{error}\n"
-        os.write(sys.stdout.fileno(), said.encode())
+            end = str(error)
+        say(end)
         os._exit(0)
     os.close(writing)
     if task.get("kill_after_s") is not None:
@@ -95,7 +103,7 @@ def run_forked(task: dict[str, Any]) -> str:
     with os.fdopen(reading) as answer:
         said = answer.read()
     os.waitpid(child, 0)
-    return said.strip()
+    return said.split(_END)[:-1]
 
 
 if __name__ == "__main__":

@@ -1,19 +1,24 @@
-"""Lets processes apply and revert, and kills them after every one of their steps in turn."""
+"""Lets processes apply and revert, and kills them after every one of their steps in turn, or after some."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from tests.fix_debian import DebianCluster
 from tests.fix_servers import RealServer
 
-MOST_STEPS = 60
+SOME_OR_EVERY = pytest.mark.parametrize(
+    "every", [False, pytest.param(True, marks=pytest.mark.long)], ids=["some steps", "every step"]
+)
+"""Whether processes are killed after every step, which takes minutes, or after those of ``telling``."""
 
 
 @dataclass
@@ -28,6 +33,12 @@ class Driver:
     task: Mapping[str, object]
 
     def __call__(self, action: str, journal: Path, **task: object) -> str:
+        """Return the step that it was killed at, "done" or its error; nothing if it did not get so far."""
+        steps = self.steps(action, journal, **task)
+        return steps[-1] if steps else ""
+
+    def steps(self, action: str, journal: Path, **task: object) -> list[str]:
+        """Return the steps that it took, and then, unless it was killed, "done" or its error."""
         document = {
             "action": action,
             "journal": str(journal),
@@ -40,7 +51,7 @@ class Driver:
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(document) + "\n")
         self.process.stdin.flush()
-        return str(json.loads(self.process.stdout.readline()))
+        return [str(step) for step in json.loads(self.process.stdout.readline())]
 
 
 @contextmanager
@@ -53,14 +64,36 @@ def driving(server: RealServer | DebianCluster, **task: object) -> Iterator[Driv
         process.stdin.close()
 
 
-def at_every_step(
-    tmp_path: Path, kill: Callable[[Path, int], str], check: Callable[[Path], bool], end: str = "done"
+def at_steps(
+    tmp_path: Path,
+    act: Callable[[Path, int | None], list[str]],
+    check: Callable[[Path], bool],
+    end: str = "done",
+    *,
+    every: bool,
 ) -> list[str]:
-    """Kill at the first step, at the second one, …, until it gets to its end; check after each."""
-    steps: list[str] = []
-    while steps[-1:] != [end]:
-        assert len(steps) < MOST_STEPS, steps
-        journal = tmp_path / f"journal-{len(steps)}"
-        steps.append(kill(journal, len(steps) + 1))
-        assert check(journal), steps
+    """Let it get to its end, and then kill it at steps; check after each. Returns all steps.
+
+    ``act`` takes a journal and the number of the step to be killed after, and returns the steps taken.
+    """
+    steps = act(tmp_path / "journal", None)
+    assert steps[-1] == end, steps
+    assert check(tmp_path / "journal"), steps
+    for number in range(1, len(steps)) if every else telling(steps[:-1]):
+        journal = tmp_path / f"journal-{number}"
+        taken = act(journal, number)
+        assert len(taken) == number, (taken, steps)
+        assert check(journal), taken
     return steps
+
+
+def telling(steps: Sequence[str]) -> list[int]:
+    """Return the numbers of the first step, of the last, and of those where the kind of operation changes.
+
+    A step is counted where its kind follows another one for the first time: what is done to a second
+    setting, as it was to the first, is left out.
+    """
+    kinds = ["", *(step.split()[0] for step in steps)]
+    changes = [(before, kind) for before, kind in pairwise(kinds)]
+    first = {change: number for number, change in reversed([*enumerate(changes, 1)]) if len({*change}) > 1}
+    return sorted({*first.values(), len(steps)})

@@ -60,7 +60,6 @@ from pgdyno.report.plain.journal_text import apply_text, revert_text, status_tex
 pytestmark = [pytest.mark.server, pytest.mark.root]
 
 ALL = RevertRequest(is_all=True, allow_restart=True)
-POINTS = 20  # at which a process that changes both is killed
 MOST_THEFTS = 5
 SERVERS_BESIDE = 8  # of other tests, which take huge pages where there are any
 FILES = {SWAPPINESS: "7", DIRTY: "536870912"}
@@ -550,8 +549,9 @@ def test_huge_pages_in_use_are_given_back_when_the_server_ends(
     assert machine.snapshot() == before
 
 
+@pytest.mark.parametrize("points", [8, pytest.param(20, marks=pytest.mark.long)])
 def test_an_apply_or_a_revert_of_both_killed_before_any_operation_is_undone(
-    server: RealServer, machine: Machine, before: dict[str, str], tmp_path: Path
+    server: RealServer, machine: Machine, before: dict[str, str], tmp_path: Path, points: int
 ) -> None:
     dice = random.Random(5)  # noqa: S311 — reproducible
     said: list[str] = []
@@ -562,7 +562,7 @@ def test_an_apply_or_a_revert_of_both_killed_before_any_operation_is_undone(
             action: len(ask(action, tmp_path / "whole", **task)["operations"])
             for action in ("apply", "revert")
         }
-        for point in range(POINTS):
+        for point in range(points):
             journal = tmp_path / f"journal-{point}"
             action = dice.choice(["apply", "revert"])
             if action == "revert":
@@ -573,7 +573,7 @@ def test_an_apply_or_a_revert_of_both_killed_before_any_operation_is_undone(
             assert machine.snapshot() == before, said
             assert snapshot(server) - of_server == [], said
     # How often a server is asked whether it is ready varies: the last operation may not be reached.
-    assert sum(one.startswith("killed before operation") for one in said) > POINTS // 2
+    assert sum(one.startswith("killed before operation") for one in said) > points // 2
 
 
 def test_the_commands_change_and_restore_the_machine(

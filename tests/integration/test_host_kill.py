@@ -26,7 +26,7 @@ from pgdyno.journal.ledger.log import FILE, read_journal
 
 pytestmark = pytest.mark.root
 
-POINTS = 100  # of each of six tests below, or of five of them a sample
+POINTS = 100  # of each of six tests below, or a sample of them
 SAMPLE = 25  # arbitrary; if there are more kinds of operations, so many
 BY_COMMAND = 40  # every so many points the command itself reverts
 WITH_SCHEDULER = 4  # and an I/O scheduler is switched, which takes the kernel tens of milliseconds
@@ -211,12 +211,14 @@ def test_a_change_that_the_kernel_refuses_is_undone_wherever_it_is_killed(lives:
         refuse(life).killed("hold", dice, number)
 
 
-def test_files_for_the_next_start_killed_before_any_operation_are_undone(begin: Begin) -> None:
+def test_files_for_the_next_start_killed_before_any_operation_are_undone(
+    begin: Begin, pytestconfig: pytest.Config
+) -> None:
     """Some are there already, from an earlier apply, and half of the processes are reverting."""
     dice = random.Random(6)  # noqa: S311 — reproducible
     is_etc_free = not any(map(os.path.lexists, FILES))
     most: dict[tuple[str, bool, bool], int] = {}
-    for point in range(POINTS):
+    for point in range(POINTS if pytestconfig.getoption("--all-kill-points") else SAMPLE):
         action = dice.choice(["change", "restore"])
         way = (action, dice.random() < 0.5, is_etc_free and point % IN_ETC == 0)
         if way not in most:

@@ -30,23 +30,20 @@ HONEST = {*BREAKING, "a restart, early", "a restart, later", "endless rows", "a 
 CASES = {**BREAKING, **{case.name: case for case in (*telling(), *fuzzed(range(40)))}}
 CHANGES = [
     ("apply", "silence, late"),
-    ("apply", "cut off, late"),
     ("apply", "a restart, later"),
     ("apply", "seed 3"),
     ("revert", "closed, later"),
     ("revert", "errors of hostile text"),
-    ("revert", "seed 5"),
-    ("revert", "one column"),
     ("revert", "values of 100 MB"),
 ]
+MORE_CHANGES = [("apply", "cut off, late"), ("revert", "seed 5"), ("revert", "one column")]
 LOADS = [
     ("accelerate", "closed, later"),
-    ("run clients --allow-load", "cut off, later"),
     ("run clients --allow-load", "no rows"),
     ("run clients --allow-load", "values of 100 MB"),
     ("run clients --allow-load", "seed 27"),
-    ("run clients --allow-load", "seed 35"),
 ]
+MORE_LOADS = [("run clients --allow-load", "cut off, later"), ("run clients --allow-load", "seed 35")]
 LOADS_LIMIT_S = 300.0  # of a measured server, an answer may take two minutes; what looks at it then gives up
 GENERATED = [
     ("driver run pgbench-select", "length -1, early"),
@@ -98,13 +95,16 @@ def upstream(server: RealServer) -> Path:
     return server.socket_directory / f".s.PGSQL.{server.port}"
 
 
+@pytest.mark.parametrize(
+    "sample", [CHANGES, pytest.param(MORE_CHANGES, marks=pytest.mark.long)], ids=["some", "more"]
+)
 def test_revert_restores_the_server_whatever_was_said_meanwhile(
-    server: RealServer, pytestconfig: pytest.Config
+    server: RealServer, pytestconfig: pytest.Config, sample: Sequence[tuple[str, str]]
 ) -> None:
     write_auto_conf(server, "work_mem = '3MB'\n")
     commands = changing(pg_ctl_restart(server))
     outcomes, kept = [], []
-    for command, case in jobs(pytestconfig, commands, CHANGES):
+    for command, case in jobs(pytestconfig, commands, sample):
         with fresh_home() as environment:
             outcome, is_restored = change(server, commands, command, case, environment)
         outcomes.append(outcome)
@@ -138,10 +138,15 @@ def change(
     return outcome, undone.returncode == 0 and settings(server) == before
 
 
-def test_a_load_ends_in_words_and_leaves_no_database(server: RealServer, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize(
+    "sample", [LOADS, pytest.param(MORE_LOADS, marks=pytest.mark.long)], ids=["some", "more"]
+)
+def test_a_load_ends_in_words_and_leaves_no_database(
+    server: RealServer, pytestconfig: pytest.Config, sample: Sequence[tuple[str, str]]
+) -> None:
     before = databases(server)
     outcomes = []
-    for command, case in jobs(pytestconfig, LOADING, LOADS):
+    for command, case in jobs(pytestconfig, LOADING, sample):
         with fresh_home() as environment:
             outcomes.append(
                 attack(command, LOADING[command], case, upstream(server), environment, limit_s=LOADS_LIMIT_S)

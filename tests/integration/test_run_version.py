@@ -10,7 +10,7 @@ from tests.fix_home import pgdyno
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
-TINY = ("--workload", "pgbench-select", "--scale", "1", "--block", "1s", "--blocks", "1")
+TINY = ("--workload", "pgbench-select", "--scale", "1", "--block", "500ms", "--blocks", "1")
 
 
 def notes_of(pg15_bin: Path, *arguments: str) -> list[str]:

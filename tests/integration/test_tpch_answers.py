@@ -30,11 +30,13 @@ def test_answers_do_not_depend_on_the_degree(pg18_bin: Path, workers: str) -> No
         assert arm_answers(started, SMALLEST) == known_answers(SMALLEST)
 
 
+@pytest.mark.long  # the queries are the same for every major version
 def test_postgresql_15_gives_the_known_answers(pg15_bin: Path) -> None:
     with loaded_arm(pg15_bin) as started:
         assert arm_answers(started, SMALLEST) == known_answers(SMALLEST)
 
 
+@pytest.mark.long
 def test_answers_at_scale_a_tenth_are_the_known_ones(pg18_bin: Path) -> None:
     with loaded_arm(pg18_bin, 100) as started:
         assert arm_answers(started, 100) == known_answers(100)

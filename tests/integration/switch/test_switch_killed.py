@@ -1,4 +1,8 @@
-"""A switch, or a revert of one, that is killed at any step is undone by the next revert."""
+"""A switch, or a revert of one, that is killed at any step is undone by the next revert.
+
+Every step takes minutes: `make test` kills after the first one, after the last one, and wherever the kind of
+operation changes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.integration.journal_support import access_to
-from tests.integration.killed_at_step import at_every_step, driving
+from tests.integration.killed_at_step import SOME_OR_EVERY, at_steps, driving
 from tests.integration.switch.programs import (
     PROGRAMS,
     Linked,
@@ -29,19 +33,20 @@ from pgdyno.server.inspection.inspection import inspect_server
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 
 
+@SOME_OR_EVERY
 @pytest.mark.parametrize("action", ["apply", "revert"])
 def test_a_switch_killed_at_any_step_is_undone_by_revert(
-    linked: Linked, other: Path, tmp_path: Path, action: str
+    linked: Linked, other: Path, tmp_path: Path, action: str, *, every: bool
 ) -> None:
     """And a revert that is killed is finished by the next one: the former programs run, through the link."""
     access = access_to(linked.server, tmp_path)
     access = replace(access, restarter=command_restarter([str(linked.restart)], access.connect))
 
-    def kill(journal: Path, step: int) -> str:
+    def act(journal: Path, step: int | None) -> list[str]:
         if action == "revert":
             assert drive("apply", journal) == "done"
             assert running(linked.server) == other / "bin/postgres"
-        return drive(action, journal, kill_after=step)
+        return drive.steps(action, journal, kill_after=step)
 
     def is_undone(journal: Path) -> bool:
         return is_reverted(replace(access, journal_directory=journal)) and is_as_before(linked)
@@ -52,12 +57,13 @@ def test_a_switch_killed_at_any_step_is_undone_by_revert(
         settings={"work_mem": "8MB"},
         programs=[(PROGRAM_LINK, str(linked.link), str(other))],
     ) as drive:
-        steps = at_every_step(tmp_path, kill, is_undone)
+        steps = at_steps(tmp_path, act, is_undone, every=every)
     assert {"before restart", "restarted"} <= set(steps)
 
 
+@SOME_OR_EVERY
 def test_a_cluster_whose_switch_is_killed_at_any_step_is_reverted(
-    debian15: DebianCluster, other: Path, tmp_path: Path
+    debian15: DebianCluster, other: Path, tmp_path: Path, *, every: bool
 ) -> None:
     before = described(pg_ctl_conf(debian15))
     restart = ["pg_ctlcluster", VERSION, debian15.name, "restart"]
@@ -81,7 +87,10 @@ def test_a_cluster_whose_switch_is_killed_at_any_step_is_reverted(
         settings={},
         programs=[(PG_CTL_OPTIONS, str(pg_ctl_conf(debian15)), options)],
     ) as drive:
-        steps = at_every_step(
-            tmp_path, lambda journal, step: drive("apply", journal, kill_after=step), is_undone
+        steps = at_steps(
+            tmp_path,
+            lambda journal, step: drive.steps("apply", journal, kill_after=step),
+            is_undone,
+            every=every,
         )
     assert {"before restart", "restarted"} <= set(steps)
