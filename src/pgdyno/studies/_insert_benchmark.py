@@ -18,13 +18,12 @@ from dataclasses import replace
 
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import DataSet, Step, Workload
+from pgdyno.model.experiments.workload import EMPTY, Step, Workload
 from pgdyno.studies._insert_benchmark_sizes import RATES, ROWS_PER_COMMIT, Size
 
 PREFIX = "insert-benchmark-"
 CLEAN_UP = f"{PREFIX}clean-up"
 
-_EMPTY = DataSet(name="empty", scale=1, bytes_per_scale=0)
 _WRITES = {
     "l.i0": "rows inserted per second, in primary key order",
     "l.x": "rows indexed per second, three secondary indexes each",
@@ -76,7 +75,7 @@ def _workload(
     return Workload(
         step.name,
         _title(name),
-        _EMPTY,
+        EMPTY,
         ResetPolicy.RESTORE,
         kind=step,
         server_memory_bytes=size.server_memory_bytes,

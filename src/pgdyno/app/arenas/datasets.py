@@ -72,7 +72,12 @@ class DataSets:
         if target.is_dir():
             self._remove(target)
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
-        self.progress.step(f"loading {data_set.name}, {numbers.size(data_set.size_bytes)} (once)")
+        what = (
+            "making an empty data directory"
+            if data_set.is_empty
+            else f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}"
+        )
+        self.progress.step(f"{what} (once)")
         partial = self.scratch / f"load-{target.name}"
         try:
             self._load(data_set, installation, partial)

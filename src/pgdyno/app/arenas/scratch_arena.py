@@ -21,13 +21,13 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
 from pgdyno.model.experiments.experiment import DesignKind
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.experiments.workload import EMPTY, DataSet
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.servers.guc import normalise
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.network_entrance import NetworkEntrance
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.memory_limit import (
     RECORD_SUFFIX,
     GroupPlace,
@@ -107,7 +107,7 @@ class ScratchArena:
         """Let servers judge all variants' settings, and the machine their files, without any data."""
         for variant in variants:
             installation = self.installation_of(variant)
-            empty = self._empty_directory(installation)
+            empty = self.data_sets.ensure(EMPTY, installation)
             installation.check_settings(self.workspace.account, empty, variant.gucs)
             self.host_state.check(variant.files)
 
@@ -118,15 +118,8 @@ class ScratchArena:
     def shared_memory_bytes(self, variant: Variant) -> int:
         """Return the shared memory that a variant's server takes; 0 where it cannot be known beforehand."""
         installation = self.installation_of(variant)
-        empty = self._empty_directory(installation)
+        empty = self.data_sets.ensure(EMPTY, installation)
         return installation.shared_memory_bytes(self.workspace.account, empty, variant.gucs) or 0
-
-    def _empty_directory(self, installation: Installation) -> Path:
-        """Return a data directory without any data; builds of one version share it."""
-        directory = self.loads.scratch / f"empty-pg{installation.version}"
-        if not directory.exists():
-            initialise(installation, self.workspace.account, directory)
-        return directory
 
     def _loaded(self, variant: Variant, data_set: DataSet) -> Path:
         """Return the stopped, loaded data directory that copies for this variant are made of.

@@ -61,6 +61,9 @@ class DataSet:
         return f"{self.name}{options}-{self.scale}"
 
 
+EMPTY = DataSet("empty", 1, 0)
+
+
 @dataclass(frozen=True)
 class Script:
     """A pgbench script: a built-in by name, or a user's file, with its weight."""
