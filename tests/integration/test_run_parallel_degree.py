@@ -378,9 +378,7 @@ def test_a_users_query_that_fails_ends_the_measuring_with_its_error() -> None:
         Variant("default", study_file.settings(sizing)), ("query-0",), design, sizing=sizing
     )
     with pytest.raises(UsageError) as caught:
-        measure(
-            study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines()
-        )
+        measure(study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines())
     assert caught.value.message == "the query fails (query, 0 workers)"
     assert caught.value.detail == 'relation "nowhere" does not exist'
 
