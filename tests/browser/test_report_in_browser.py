@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,16 +74,21 @@ CONTRASTS = """
 def opened(
     tab: Tab,
     directory: Path,
-    of: Experiment,
+    of: Callable[[], Experiment],
     width: int = DESKTOP,
     scheme: str = "light",
-    search: Tuning | None = None,
+    search: Callable[[], Tuning] | None = None,
 ) -> Tab:
     page = directory / "report.html"
-    page.write_text(render_page(of, tuning=search), encoding="utf-8")
+    page.write_text(page_of(of, search), encoding="utf-8")
     tab.show(width=width, scheme=scheme)
     tab.open(page.as_uri())
     return tab
+
+
+@cache
+def page_of(of: Callable[[], Experiment], search: Callable[[], Tuning] | None) -> str:
+    return render_page(of(), tuning=None if search is None else search())
 
 
 def crowded() -> Experiment:
@@ -128,10 +135,18 @@ def colours_in(png: bytes) -> int:
     return len(set(zlib.decompress(data)))
 
 
-@pytest.mark.parametrize("of", [experiment(), of_a_grid()], ids=["usual", "grid"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("of", "scheme"),
+    [
+        pytest.param(experiment, "light", id="usual-light"),
+        pytest.param(experiment, "dark", id="usual-dark"),
+        pytest.param(of_a_grid, "light", id="grid-light"),
+        # A picture of a whole grid takes seconds, and its colours come from the same sheet as those above.
+        pytest.param(of_a_grid, "dark", id="grid-dark", marks=pytest.mark.long),
+    ],
+)
 def test_page_loads_without_complaints_and_asks_for_nothing_but_itself(
-    tab: Tab, tmp_path: Path, scheme: str, of: Experiment
+    tab: Tab, tmp_path: Path, scheme: str, of: Callable[[], Experiment]
 ) -> None:
     opened(tab, tmp_path, of, scheme=scheme)
     tab.evaluate(OPEN_ALL)
@@ -156,12 +171,12 @@ def test_a_page_that_does_load_and_run_things_is_noticed(tab: Tab, tmp_path: Pat
 
 @pytest.mark.parametrize(
     "of",
-    [experiment(), crowded(), of_ten_steps(), of_a_grid(), of_a_crowded_grid()],
+    [experiment, crowded, of_ten_steps, of_a_grid, of_a_crowded_grid],
     ids=["usual", "crowded", "ten steps", "grid", "crowded grid"],
 )
 @pytest.mark.parametrize("width", [PHONE, 768, DESKTOP])
 def test_nothing_sticks_out_overlaps_or_is_cut_off(
-    tab: Tab, tmp_path: Path, of: Experiment, width: int
+    tab: Tab, tmp_path: Path, of: Callable[[], Experiment], width: int
 ) -> None:
     opened(tab, tmp_path, of, width=width)
     tab.evaluate(OPEN_ALL)
@@ -170,12 +185,10 @@ def test_nothing_sticks_out_overlaps_or_is_cut_off(
     assert tab.evaluate(CUT_OFF) == []
 
 
-@pytest.mark.parametrize(
-    "of", [experiment(), of_ten_steps(), of_a_grid()], ids=["usual", "ten steps", "grid"]
-)
+@pytest.mark.parametrize("of", [experiment, of_ten_steps, of_a_grid], ids=["usual", "ten steps", "grid"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_texts_have_the_contrast_that_wcag_asks_for(
-    tab: Tab, tmp_path: Path, scheme: str, of: Experiment
+    tab: Tab, tmp_path: Path, scheme: str, of: Callable[[], Experiment]
 ) -> None:
     """Level AA, success criterion 1.4.3: at least 4.5 to 1."""
     opened(tab, tmp_path, of, scheme=scheme)
@@ -183,16 +196,18 @@ def test_all_texts_have_the_contrast_that_wcag_asks_for(
     assert tab.evaluate(CONTRASTS) >= 4.5
 
 
-@pytest.mark.parametrize("search", [tuning(), of_a_long_search()], ids=["usual", "long"])
+@pytest.mark.parametrize("search", [tuning, of_a_long_search], ids=["usual", "long"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, DESKTOP])
-def test_a_search_is_readable(tab: Tab, tmp_path: Path, search: Tuning, scheme: str, width: int) -> None:
-    opened(tab, tmp_path, experiment(), width, scheme, search)
+def test_a_search_is_readable(
+    tab: Tab, tmp_path: Path, search: Callable[[], Tuning], scheme: str, width: int
+) -> None:
+    opened(tab, tmp_path, experiment, width, scheme, search)
     tab.evaluate(OPEN_ALL)
     marks = (
         "[...document.querySelectorAll('#search figure svg .mark')].filter(e => e.checkVisibility()).length"
     )
-    assert tab.evaluate(marks) == len(search.trials)
+    assert tab.evaluate(marks) == len(search().trials)
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.evaluate(OVERLAPS) == []
     assert tab.evaluate(CUT_OFF) == []
@@ -203,7 +218,7 @@ def test_a_search_is_readable(tab: Tab, tmp_path: Path, search: Tuning, scheme: 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [PHONE, DESKTOP])
 def test_a_front_is_readable(tab: Tab, tmp_path: Path, scheme: str, width: int) -> None:
-    opened(tab, tmp_path, of_a_front(), width, scheme, for_a_front())
+    opened(tab, tmp_path, of_a_front, width, scheme, for_a_front)
     tab.evaluate(OPEN_ALL)
     chart = "svg[aria-labelledby^=front] .mark"
     shown = f"[...document.querySelectorAll('{chart}')].filter(e => e.checkVisibility()).length"
@@ -217,14 +232,14 @@ def test_a_front_is_readable(tab: Tab, tmp_path: Path, scheme: str, width: int) 
 
 def test_dark_page_is_dark_and_light_page_is_light(tab: Tab, tmp_path: Path) -> None:
     background = "getComputedStyle(document.body).backgroundColor"
-    opened(tab, tmp_path, experiment(), scheme="dark")
+    opened(tab, tmp_path, experiment, scheme="dark")
     assert tab.evaluate(background) == "rgb(21, 24, 28)"
     tab.show(width=DESKTOP, scheme="light")
     assert tab.evaluate(background) == "rgb(253, 253, 252)"
 
 
 def test_print_is_light_even_from_a_dark_screen_and_shows_what_was_skipped(tab: Tab, tmp_path: Path) -> None:
-    opened(tab, tmp_path, experiment(), scheme="dark")
+    opened(tab, tmp_path, experiment, scheme="dark")
     tab.show(width=720, scheme="dark", medium="print")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     heights = "[...document.querySelectorAll('details.print dd')].map(e => e.getBoundingClientRect().height)"
@@ -243,7 +258,7 @@ def test_hostile_names_run_nothing(tab: Tab, tmp_path: Path) -> None:
         blocks=tuple(replace(block, void=evil) for block in base.blocks[:2]),
         host={"hostname": {"value": evil, "source": evil}},
     )
-    opened(tab, tmp_path, named)
+    opened(tab, tmp_path, lambda: named)
     assert tab.evaluate("document.title") == f"{evil} – pgdyno"
     assert tab.complaints == []
     assert json.dumps(tab.requests).count("http") == 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from functools import cache
 
 from pgdyno.model.experiments.experiment import (
     ArmBlock,
@@ -82,6 +83,7 @@ _VOID = {
 }
 
 
+@cache
 def experiment() -> Experiment:
     """Return a finished comparison of a plan with the default configuration."""
     return Experiment(

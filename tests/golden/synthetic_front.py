@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from functools import cache
 
 from tests.golden.synthetic import experiment as of_a_plan
 
@@ -38,6 +39,7 @@ _POINTS: dict[str, Point] = {
 }
 
 
+@cache
 def experiment() -> Experiment:
     """Return the proof: 8 rounds of a block each, half a percent of noise."""
     drawn = random.Random(6)  # noqa: S311 — made-up data, not a secret

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
@@ -51,6 +52,7 @@ _NOISE = {"pgbench-select": 0.004, "pgbench-tpcb": 0.02}
 _HUGE_SHARE = {"4kB": 0.0, "2MB": 1.0, "1GB": 1.0, "thp-shared": 0.97, "thp-private": 0.01}
 
 
+@cache
 def experiment() -> Experiment:
     """Return a finished grid of 18 cells."""
     random_ = random.Random(11)  # noqa: S311 — a fixture

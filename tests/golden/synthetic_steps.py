@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
@@ -50,6 +51,7 @@ _REACHED = {("18-worker", "qr1000"): 0.91, ("17", "qp1000"): 0.934}
 _WAITS = {"CPU": 0.62, "IO": 0.17, "LWLock": 0.11, "Client": 0.08, "Lock": 0.02}
 
 
+@cache
 def experiment() -> Experiment:
     """Return a finished comparison of four servers in ten steps."""
     random_ = random.Random(7)  # noqa: S311 — a fixture

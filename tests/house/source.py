@@ -1,11 +1,12 @@
-"""Walks pgdyno's own source for the house tests."""
+"""Walks pgdyno's own source for the house tests: each file is parsed once, and its tree walked once."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import gc
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -43,19 +44,38 @@ class Module:
         parts = self.path.relative_to(PACKAGE).parts
         return parts[1] if len(parts) > 2 else ""
 
-    def imports(self) -> Iterator[tuple[int, str]]:
-        """Yield the line and the dotted name of every import, late ones included."""
-        for node in ast.walk(self.tree):
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> tuple[tuple[int, str], ...]:
+        """The line and the dotted name of every import, late ones included."""
+        found: list[tuple[int, str]] = []
+        for node in self.nodes:
             if isinstance(node, ast.Import):
-                yield from ((node.lineno, alias.name) for alias in node.names)
+                found += ((node.lineno, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
-                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+                found += ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+        return tuple(found)
 
 
 @cache
 def modules() -> tuple[Module, ...]:
     """Return every module of the package."""
-    return tuple(Module(path, ast.parse(path.read_text())) for path in sorted(PACKAGE.rglob("*.py")))
+    trees = parsed_files(PACKAGE.rglob("*.py"))
+    return tuple(Module(path, tree) for path, tree in trees.items())
+
+
+def parsed_files(paths: Iterable[Path]) -> dict[Path, ast.Module]:
+    """Parse files, and keep the collector of garbage from going over their millions of nodes."""
+    gc.disable()
+    try:
+        return {path: ast.parse(path.read_text()) for path in sorted(paths)}
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache
@@ -71,7 +91,7 @@ def imported_modules() -> dict[str, frozenset[str]]:
 
     return {
         module.name: frozenset(
-            found for _, target in module.imports() if (found := named(target)) not in {None, module.name}
+            found for _, target in module.imports if (found := named(target)) not in {None, module.name}
         )
         for module in modules()
     }

@@ -54,7 +54,7 @@ def _hints_of(module: Module) -> Iterator[tuple[str, str]]:
     """Yield what is passed as ``hint=`` and what is assigned to a name that is passed so or holds hints."""
     passed = [
         keyword.value
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call)
         for keyword in node.keywords
         if keyword.arg == "hint"
@@ -62,7 +62,7 @@ def _hints_of(module: Module) -> Iterator[tuple[str, str]]:
     names = {node.id for value in passed for node in ast.walk(value) if isinstance(node, ast.Name)}
     assigned = [
         node.value
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name) and (target.id in names or "HINT" in target.id)

@@ -43,7 +43,7 @@ OUTSIDE = {"subprocess", "os", "socket", "time", "random", "shutil", "tempfile",
 def test_imports_run_one_way() -> None:
     wrong = []
     for module in modules():
-        for line, name in module.imports():
+        for line, name in module.imports:
             parts = name.split(".")
             if parts[0] != "pgdyno":
                 continue
@@ -60,7 +60,7 @@ def test_model_uses_the_standard_library_only() -> None:
         f"{module.place}:{line} imports {name}: model is standard library only"
         for module in modules()
         if module.package == "model"
-        for line, name in module.imports()
+        for line, name in module.imports
         if name.split(".")[0] not in sys.stdlib_module_names | {"pgdyno"}
     ]
     assert not wrong, "\n".join(wrong)
@@ -71,7 +71,7 @@ def test_pure_packages_and_catalogues_do_not_reach_outside() -> None:
         f"{module.place}:{line} imports {name}: {INSTEAD['pure']}"
         for module in modules()
         if module.package in PURE | CATALOGUES | {"model"}
-        for line, name in module.imports()
+        for line, name in module.imports
         if name.split(".")[0] in OUTSIDE
     ]
     assert not wrong, "\n".join(wrong)

@@ -38,8 +38,8 @@ def test_what_calls_itself_pure_imports_nothing_that_reaches_outside() -> None:
 
 
 def _reaching_out(module: Module) -> Iterator[str]:
-    yield from (name for _, name in module.imports() if name.split(".")[0] in OUTSIDE)
-    called = {node.func for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+    yield from (name for _, name in module.imports if name.split(".")[0] in OUTSIDE)
+    called = {node.func for node in module.nodes if isinstance(node, ast.Call)}
     names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in called}
     yield from names & OPENING
 

@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from tests.house.source import ROOT
+from tests.house.source import ROOT, parsed_files
 
 TESTS = ROOT / "tests"
 CHECKS = {"raises", "warns", "fail", "does_not_raise"}
@@ -19,7 +19,7 @@ def test_every_test_asserts_something() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno} {node.name}: it asserts nothing, so that it cannot fail; "
         "assert what it is for; if it is for raising nothing, say with does_not_raise()"
         for path in sorted(TESTS.rglob("test_*.py"))
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
         if not asserts(node, path, frozenset())
     ]
@@ -30,7 +30,7 @@ def test_use_cases_are_given_their_parts_rather_than_patched() -> None:
     patches = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sorted(TESTS.rglob("*.py"))
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and name_of(node.func) == "setattr" and patches_app(node, path)
     ]
     instead = "give the use case its part as an argument, as in app/building/parts.py"
@@ -53,7 +53,7 @@ def names_from_app(path: Path) -> frozenset[str]:
     """Return the names that a test file imports from ``pgdyno.app``."""
     return frozenset(
         alias.asname or alias.name
-        for node in ast.walk(parsed(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pgdyno.app")
         for alias in node.names
     )
@@ -61,19 +61,24 @@ def names_from_app(path: Path) -> frozenset[str]:
 
 def asserts(function: ast.FunctionDef, path: Path, seen: frozenset[tuple[Path, str]]) -> bool:
     """Whether a function, or one of the tests' own that it calls or is given, can fail a test."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Assert | ast.Raise):
-            return True
-        if isinstance(node, ast.Call) and name_of(node.func) in CHECKS:
-            return True
-    called = {name_of(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
-    called |= {argument.arg for argument in function.args.args}  # fixtures
+    fails, named = fails_and_names(function)
+    if fails:
+        return True
     known = functions(path)
     return any(
         asserts(*known[name], seen | {(path, name)})
-        for name in called & known.keys()
+        for name in named & known.keys()
         if (path, name) not in seen
     )
+
+
+@cache
+def fails_and_names(function: ast.FunctionDef) -> tuple[bool, frozenset[str]]:
+    """Whether a function itself can fail a test, and the names that it calls or is given as fixtures."""
+    nodes = tuple(ast.walk(function))
+    called = {name_of(node.func) for node in nodes if isinstance(node, ast.Call)}
+    fails = bool(called & CHECKS) or any(isinstance(node, ast.Assert | ast.Raise) for node in nodes)
+    return fails, frozenset(called | {argument.arg for argument in function.args.args})
 
 
 def name_of(node: ast.expr) -> str:
@@ -85,18 +90,24 @@ def name_of(node: ast.expr) -> str:
 def functions(path: Path) -> dict[str, tuple[ast.FunctionDef, Path]]:
     """Return the functions of the tests that a file has or imports, with the files they are in."""
     found: dict[str, tuple[ast.FunctionDef, Path]] = {}
-    for node in ast.walk(parsed(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
             target = ROOT / f"{(node.module or '').replace('.', '/')}.py"
             theirs = functions(target) if target.is_file() else {}
             found |= {
                 alias.asname or alias.name: theirs[alias.name] for alias in node.names if alias.name in theirs
             }
-    found |= {node.name: (node, path) for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)}
+    found |= {node.name: (node, path) for node in nodes_of(path) if isinstance(node, ast.FunctionDef)}
     return found
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
-    """Return the syntax tree of a file."""
-    return ast.parse(path.read_text())
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Return every node of a file of the tests."""
+    return tuple(ast.walk(trees()[path]))
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the syntax trees of the tests' files."""
+    return parsed_files(TESTS.rglob("*.py"))

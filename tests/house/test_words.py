@@ -26,7 +26,7 @@ _ANY = re.compile(rf"\b({'|'.join(RIDDLES)})\b", re.IGNORECASE)
 def test_first_lines_of_docstrings_name_their_subject() -> None:
     found = []
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                 continue
             first = (ast.get_docstring(node) or "").partition("\n")[0]

@@ -178,13 +178,13 @@ def test_an_apply_whose_controller_is_cut_off_is_undone(
 
 @contextmanager
 def traffic(server: RealServer) -> Iterator[None]:
-    """Have a session ask something some hundred times a second."""
+    """Have a session ask the server to sleep again and again: whoever looks sees it in a transaction."""
     is_over = threading.Event()
 
     def ask() -> None:
         with psycopg.connect(server.dsn, autocommit=True) as connection:
-            while not is_over.wait(0.003):
-                connection.execute("SELECT 1")
+            while not is_over.is_set():
+                connection.execute("SELECT pg_sleep(0.003)")
 
     thread = threading.Thread(target=ask)
     thread.start()

@@ -43,7 +43,6 @@ DATABASE, PARTED = "degrees", "parted_degrees"
 WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
 SOME = (
     "count-0",
-    "count-2",
     "bitand-4",
     "bitand-1-by-2",
     "create-index-2",
@@ -333,7 +332,7 @@ def test_a_query_that_lacks_room_at_one_degree_is_told_with_that_degree(arm: Arm
 def measured(home: Path, pg18_bin: Path) -> Experiment:
     """Some degrees once, long enough for the server to report its workers: that takes it up to a second."""
     design = replace(
-        study_file.STUDY.design, rounds=1, block_s=2.5, slice_s=2.5, thresholds=WHATEVER_ELSE_RUNS
+        study_file.STUDY.design, rounds=1, block_s=1.5, slice_s=1.5, thresholds=WHATEVER_ELSE_RUNS
     )
     cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index", "partition-wise")))
     context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
@@ -371,6 +370,20 @@ def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) 
         assert refused.exception.message.startswith(message)
 
 
+@pytest.mark.usefixtures("home", "pg18_bin")
+def test_a_users_query_that_fails_ends_the_measuring_with_its_error() -> None:
+    sizing = replace(TINY, given={"query": ("SELECT nextval('nowhere')",)})
+    cells, design = study_file.workloads(sizing), study_file.STUDY.design
+    context = StudyContext(
+        Variant("default", study_file.settings(sizing)), ("query-0",), design, sizing=sizing
+    )
+    with pytest.raises(UsageError) as caught:
+        measure(study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines())
+    assert caught.value.message == "the query fails (query, 0 workers)"
+    assert caught.value.detail == 'relation "nowhere" does not exist'
+
+
+@pytest.mark.long  # it loads as much data as the machine's CPUs are busy with for a while
 def test_a_users_query_that_fails_ends_the_run_with_its_error(home: Path, pg18_bin: Path) -> None:
     query = ("--query", "SELECT nextval('nowhere')", "--clients", "1", "--blocks", "1")
     refused = pgdyno("run", "parallel-degree", "--embedded", *query)
@@ -386,6 +399,13 @@ def on_server(
     return pgdyno("run", "parallel-degree", "--dsn", dsn, "--query", query, *arguments)
 
 
+on_18_unless_long = pytest.mark.parametrize(
+    "server", [pytest.param("pg15", marks=pytest.mark.long), "pg18"], indirect=True
+)
+"""A query is measured on both majors by another test; what else these commands do is the same on both."""
+
+
+@on_18_unless_long
 def test_a_running_server_is_not_loaded_unless_that_is_allowed(server: RealServer, home: Path) -> None:
     refused = on_server(server)
     assert refused.returncode == 4
@@ -418,6 +438,7 @@ def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, ho
     assert server.execute("SELECT count(*) FROM pg_database") == before
 
 
+@on_18_unless_long
 def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_it_was(
     server: RealServer, home: Path
 ) -> None:
@@ -454,6 +475,7 @@ def test_the_size_of_the_data_is_that_of_the_tables_that_the_query_reads(
     assert surveyed.data_set.size_bytes == size_bytes
 
 
+@on_18_unless_long
 def test_the_load_has_the_settings_of_the_connection_string(server: RealServer, home: Path) -> None:
     with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS app")

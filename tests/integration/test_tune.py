@@ -59,7 +59,7 @@ class Heard:
 @pytest.mark.server
 @pytest.mark.usefixtures("pg18_bin", "home")
 def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
-    design = Design(block_s=1.0, warmup_s=0.2, slice_s=0.05)
+    design = Design(rounds=2, blocks_per_round=1, block_s=0.5, warmup_s=0.2, slice_s=0.05)
     conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
     request = TuneRequest(conditions, Variant("default"), budget_s=1.0, most_trials=1)
     heard = Heard()
@@ -187,7 +187,7 @@ def test_a_similar_host_seeds_the_search_and_another_one_does_not() -> None:
 @pytest.mark.usefixtures("pg18_bin", "home")
 def test_trials_of_a_search_for_several_aims_have_a_figure_of_each() -> None:
     aims = (Aim.THROUGHPUT, Aim.WAL, Aim.TAIL, Aim.MEMORY)
-    design = Design(block_s=1.0, warmup_s=0.2, slice_s=0.05)
+    design = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05)
     conditions = Conditions(embedded(), find_workloads(("pgbench-tpcb",), (), 1), design, as_booted=AS_ASKED)
     request = TuneRequest(conditions, Variant("default"), budget_s=400.0, aims=aims)
     heard = Impatient()

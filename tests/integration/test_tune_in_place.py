@@ -40,13 +40,16 @@ from pgdyno.server.process.workload_databases import WorkloadDatabases
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 
 SHORT = Design(block_s=0.5, warmup_s=0.2)
+SHORTEST = replace(SHORT, rounds=1, blocks_per_round=1)  # where no verdict is needed
 DELAY = "commit_delay"
 """Each commit waits so many us for others: a latency that no machine can be faster than."""
 
 
-def tuned(cluster: DebianCluster, allowed: Allowed, restart: str | None = None) -> Tuned:
+def tuned(
+    cluster: DebianCluster, allowed: Allowed, restart: str | None = None, design: Design = SHORTEST
+) -> Tuned:
     attached = attach(cluster.dsn, Figures())
-    conditions = Conditions(attached.installation, find_workloads(("pgbench-select",), (), 1), SHORT)
+    conditions = Conditions(attached.installation, find_workloads(("pgbench-select",), (), 1), design)
     plan = PlanRequest(layers=(Layer.APPLICATION,))
     request = TuneRequest(conditions, attached.base, budget_s=1.0, plan=plan, most_trials=1)
     access = server_access(cluster.dsn, restart)
@@ -58,7 +61,7 @@ def test_the_answer_is_proven_on_the_server_itself_which_is_left_as_found(debian
     debian15.execute("ALTER SYSTEM SET random_page_cost = 100000")
     debian15.control("reload")
     before = state(debian15)
-    done = tuned(debian15, Allowed(OwnerLimits()))
+    done = tuned(debian15, Allowed(OwnerLimits()), design=SHORT)
     assert state(debian15) == before
     assert [one.state for one in done.tuning.trials] == [TrialState.WON]
     assert done.tuning.answer["random_page_cost"] == "1.1"

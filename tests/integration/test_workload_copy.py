@@ -101,7 +101,7 @@ def test_a_captured_workload_is_measured_on_a_copy_that_reaches_nowhere(
     dump.write_bytes(original)
 
     measured = pgdyno(
-        *("bench", str(file), "--pg-bin", str(server.bin_directory), "--blocks", "1"),
+        *("bench", str(file), "--pg-bin", str(server.bin_directory), "--blocks", "1", "--block", "1s"),
         PGDYNO_HOME=str(home),
         PGDYNO_AS_BOOTED="1",
     )
