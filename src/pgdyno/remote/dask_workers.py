@@ -143,7 +143,7 @@ def dask_workers(address: str, waiting: Waiting | None = None) -> Iterator[DaskW
 
 
 def _is_listening(address: str, limit_s: float) -> bool:
-    """Whether somebody listens at a scheduler's address. A failed client of Dask leaves a thread behind."""
+    """Whether a scheduler can be reached. A client of Dask that fails to leaves a thread behind."""
     from distributed.comm.addressing import get_address_host_port
 
     try:
