@@ -141,8 +141,8 @@ class _Controller:
 
     def _mine(self) -> list[FleetTrial]:
         """Return the trials that this controller has leased."""
-        asked = {(one.place, one.lease) for one in self.pending.values()}
-        return [one for one in self.trials.values() if (one.place, one.lease) in asked]
+        asked = [(self.trials[one.place], one.lease) for one in self.pending.values()]
+        return [one for one, lease in asked if one.lease == lease]
 
     def _lease(self, trial: FleetTrial) -> None:
         mine = leased(trial)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -26,11 +27,22 @@ from pgdyno.remote.dask_workers import Waiting, dask_workers
 from pgdyno.store.fleets.fleet_trials import FleetStore
 
 pytest.importorskip("distributed", reason=NO_DASK)
-pytestmark = pytest.mark.usefixtures("own_home")
+pytestmark = [
+    pytest.mark.usefixtures("own_home"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Dask leaves a broken connection to Python
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 ORDER = FleetOrder("f", ("compare", "a", "b"), (OrderedMachine("db1", 1), OrderedMachine("db2", 1)), 60.0)
 AGAIN = "pgdyno fleet run f.toml"
 DONE = FleetTrialState.DONE
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """Close what Dask has left, so that it is no other test's."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
