@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,3 +27,19 @@ def dask_cluster(names: Sequence[str]) -> Iterator[Any]:
         workers={name: {"cls": distributed.Nanny, "options": options} for name in names},
     ) as cluster:
         yield cluster
+
+
+def dask_scheduler(port: int) -> subprocess.Popen[bytes]:
+    """Start a scheduler at a port, as ``dask scheduler`` does. It listens some seconds later."""
+    return _started("scheduler", "--port", str(port), "--dashboard-address", "127.0.0.1:0")
+
+
+def dask_worker(port: int, name: str) -> subprocess.Popen[bytes]:
+    """Start a worker of the scheduler at a port, as the guide has it. It ends with its scheduler."""
+    words = ("--name", name, "--nthreads", "1", "--resources", "measuring=1", "--preload", _TRIALS)
+    return _started("worker", f"tcp://127.0.0.1:{port}", "--no-dashboard", *words)
+
+
+def _started(*words: str) -> subprocess.Popen[bytes]:
+    argv = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1"]
+    return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

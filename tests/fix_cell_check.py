@@ -15,8 +15,11 @@ from tests.fix_cell import NamespaceCell
 from tests.fix_namespaces import running_cell
 from tests.fix_servers import wait_until
 
+from pgdyno import __version__
+
 rare = pytest.mark.skipif("PGDYNO_CELLS" not in os.environ, reason="one of a kind is enough: make test-cells")
 SIZES = {"db1": "64m", "client1": "64m", "client2": "64m", "full": "1m", "planted": "64m"}
+PGDYNO = f"#!/bin/sh\necho 'pgdyno, version {__version__}'\n"
 POSTGRES = "#!/bin/sh\necho 'postgres (PostgreSQL) 17.2'\n"
 LOAD = (
     'role = "load"\ncpus = "0"'  # one CPU: the hosts share them, and would wake each other's at the same time
@@ -25,9 +28,10 @@ LOAD = (
 
 @contextmanager
 def checked_cell(directory: Path) -> Iterator[NamespaceCell]:
-    """The hosts; the server's has a program that says it is PostgreSQL."""
+    """The hosts; the server's has programs that say they are PostgreSQL and pgdyno."""
     with running_cell(directory, SIZES) as running:
         running["db1"].plant("postgres", POSTGRES)
+        running["db1"].plant("pgdyno", PGDYNO)
         yield running
 
 

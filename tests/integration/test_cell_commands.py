@@ -114,6 +114,12 @@ def test_a_plan_is_applied_shown_and_reverted_on_the_servers_host(
     assert snapshot(server) - before == []
 
 
+def test_the_commands_in_a_hint_can_be_typed_where_the_user_is(cell: NamespaceCell, tmp_path: Path) -> None:
+    file = hosts_file(cell, tmp_path)
+    said = refusal(cell, file, "run", "nothing", "--embedded")
+    assert said.endswith(f"; see pgdyno run --cell {file} --list\n")
+
+
 @contextmanager
 def applying(cell: NamespaceCell, server: RealServer, directory: Path) -> Iterator[subprocess.Popen[str]]:
     """Start an apply that waits for its restart; at the end let that happen, and wait for the apply's end."""
@@ -171,7 +177,7 @@ def test_an_apply_whose_controller_is_cut_off_is_undone(
         "pgdyno: ERROR:  the connection to db1 was lost  (PGD-650)\n"
         "DETAIL:  the command there is interrupted within 15\N{NO-BREAK SPACE}s, and gives back what it has "
         "changed\n"
-        "HINT:  then see what is there: pgdyno status --cell hosts.toml\n"
+        f"HINT:  then see what is there: pgdyno status --cell {tmp_path}/hosts.toml\n"
     )
     assert snapshot(server) - before == []
 

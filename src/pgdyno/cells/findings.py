@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from pgdyno.cells.clock import difference
 from pgdyno.model import numbers
-from pgdyno.model.cells.cell import HostRole
+from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.cells.check import (
     CellCheck,
     CellHostFacts,
     CheckedHost,
+    FoundPgdyno,
     HostFinding,
     ReachedHost,
     TrialWrite,
@@ -25,15 +26,18 @@ MOST_OFFSET_S = 0.05
 _CHRONY = "on {}: sudo systemctl enable --now chrony (Red Hat: chronyd), then wait for: chronyc waitsync"
 
 
-def judged(hosts: Sequence[CheckedHost], own_machine: str) -> CellCheck:
+def judged(hosts: Sequence[CheckedHost], own_machine: str, carried_by: str | None) -> CellCheck:
     """Return the check of a cell. ``own_machine``: the kind of this one, as x86_64.
 
-    Shapes: the server's host first.
+    ``carried_by`` is the version of the pgdyno that would carry commands to the server's host; None: that is
+    this machine. Shapes: the server's host first.
     """
     found = [finding for host in hosts for finding in _of_host(host, own_machine)]
     if hosts and isinstance(hosts[0].answer, ReachedHost):  # else the network is not a load host's trouble
         found += [finding for load in hosts[1:] for finding in _of_network(load)]
     found += _of_pairs(hosts)
+    if hosts and carried_by is not None and isinstance(server := hosts[0].answer, ReachedHost):
+        found += _of_pgdyno(hosts[0].host, server.facts.pgdyno, carried_by)
     merged = sorted(_merged(found), key=lambda one: not one.is_obstacle)
     return CellCheck(tuple(hosts), tuple(merged), is_usable=not any(one.is_obstacle for one in merged))
 
@@ -117,6 +121,26 @@ def _of_server(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFindi
             f"{facts.user} has no root's rights there without a password: {facts.sudo}",
             "without them the kernel's settings cannot be changed; "
             f"to allow it: {facts.user} ALL=(ALL) NOPASSWD: ALL in a file of /etc/sudoers.d (visudo -f)",
+        )
+
+
+def _of_pgdyno(host: CellHost, found: FoundPgdyno | None, ours: str) -> Iterator[HostFinding]:
+    """Yield whether commands from this machine can be carried to the server's host."""
+    key = f'pgdyno = "/…/pgdyno" in [hosts.{host.name}]'
+    install = f"install pgdyno {ours} there, or "
+    if found is None:
+        said = "a login finds no pgdyno there, so that no command with --cell is carried to it"
+        yield _warning(host.name, said, f"{install}say where it is: {key}")
+    elif found.trouble:
+        yield _warning(
+            host.name, f"its pgdyno, {found.program}, {found.trouble}", f"{install}name another one: {key}"
+        )
+    elif found.version != ours:
+        yield _warning(
+            host.name,
+            f"its pgdyno is {found.version}, and this is {ours}, so that no command "
+            "with --cell is carried to it",
+            f"{install}name another one: {key}",
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,19 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from pgdyno.cli._as_typed import LOADED_BY_CELL, LOADED_THERE
 from pgdyno.cli._load_hosts import warn_of_load
 from pgdyno.cli.output import Relayed
 from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.cells.cell import CellHosts
-
-_LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate", "tune"})
-"""Commands whose load comes from the cell's load hosts."""
-_LOADED_THERE = frozenset({"profile"})
-"""Commands whose load the server's host itself issues."""
-ON_CELL = _LOADED_BY_CELL | _LOADED_THERE | {"inspect", "advise", "apply", "status", "revert"}
-"""All commands with ``--cell``."""
 
 WORDS = "pgdyno.words"
 """Where the context has the words of the command line behind the command's name."""
@@ -37,7 +32,7 @@ _WORKLOAD_FILE = ".toml"
 def with_cell(command: click.Command) -> click.Command:
     """Return a command that also takes ``--cell``. If its load comes from there, it is given the cell."""
     name = command.name or ""
-    is_loaded = name in _LOADED_BY_CELL
+    is_loaded = name in LOADED_BY_CELL
     option = click.Option(
         [_OPTION, _PARAMETER],
         type=click.Path(path_type=Path),
@@ -63,15 +58,15 @@ def with_cell(command: click.Command) -> click.Command:
 def _cell_here(name: str, file: Path) -> CellHosts:
     """Return the cell if its server's host is this machine; otherwise carry the command there, and leave."""
     from pgdyno.app.cells.own_address import is_this_machine, require_address
-    from pgdyno.remote.carried_command import IS_CARRIED
+    from pgdyno.model.cells.typed import IS_CARRIED
     from pgdyno.store.hosts.cell_file import read_cell_file
 
     cell = read_cell_file(file)
-    if name in _LOADED_BY_CELL:
+    if name in LOADED_BY_CELL:
         require_address(cell.server)
     if IS_CARRIED not in os.environ and not is_this_machine(cell.server):
         _carry(name, cell)
-    if name in _LOADED_THERE:
+    if name in LOADED_THERE:
         warn_of_load(name, cell)
     return cell
 
@@ -79,16 +74,19 @@ def _cell_here(name: str, file: Path) -> CellHosts:
 def _carry(name: str, cell: CellHosts) -> NoReturn:
     """Run the command on the server's host, and leave with its exit code."""
     from pgdyno.app.cells.carry import carry
+    from pgdyno.model.cells.typed import TypedAt
     from pgdyno.remote.carried_command import CarriedCommand
+    from pgdyno.remote.ssh import by_hand
     from pgdyno.store.hosts.hosts_file import hosts_file_text
 
     context = click.get_current_context()
     _require_files_there(context, cell)
-    if name in _LOADED_THERE:
+    if name in LOADED_THERE:
         warn_of_load(name, cell)
     words = (name, *_without_cell(context.meta[WORDS]))
-    hosts = (f"{Path(cell.file_name).stem}.toml", hosts_file_text(cell)) if name in _LOADED_BY_CELL else ()
-    command = CarriedCommand(words, *hosts)
+    hosts = (f"{Path(cell.file_name).stem}.toml", hosts_file_text(cell)) if name in LOADED_BY_CELL else ()
+    there = f"{by_hand(cell.server, cell.ssh_config)} {shlex.quote(cell.server.pgdyno or 'pgdyno')}"
+    command = CarriedCommand(words, TypedAt(str(context.params[_PARAMETER]), there), *hosts)
     output, errors = Relayed(sys.stdout), Relayed(sys.stderr)
     sys.exit(carry(cell, command, lambda is_error, part: (errors if is_error else output).write(part)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.fleets.fleet_order import FleetOrder
     from pgdyno.model.fleets.fleet_progress import FleetProgress
     from pgdyno.model.fleets.trial_workers import TrialWorkers
+    from pgdyno.remote.dask_workers import Waiting
 
 _file_argument = click.argument("file", type=click.Path(path_type=Path), metavar="FLEET.toml")
 _scheduler_option = click.option(
@@ -63,11 +65,13 @@ def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -
     whose machine has no worker.
     """
     from pgdyno.app.fleets.run_fleet import run_fleet
+    from pgdyno.remote.dask_workers import Waiting
 
     order, budget_s = _order(file)
     watch = FleetWatch(order, budget_s)
     try:
-        with _workers(order, scheduler, here) as workers:
+        again = shlex.join(["pgdyno", "fleet", "run", str(file), "--scheduler", str(scheduler)])
+        with _workers(order, scheduler, here, Waiting(watch.say, again)) as workers:
             run_fleet(order, workers, watch)
     finally:
         watch.close()
@@ -152,7 +156,7 @@ def _read_command(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _workers(
-    order: FleetOrder, scheduler: str | None, here: str | None
+    order: FleetOrder, scheduler: str | None, here: str | None, waiting: Waiting | None = None
 ) -> AbstractContextManager[TrialWorkers]:
     """Return the requested workers. Raises: UsageError unless exactly one kind is requested."""
     if (scheduler is None) == (here is None):
@@ -163,7 +167,7 @@ def _workers(
     if scheduler is not None:
         from pgdyno.remote.dask_workers import dask_workers
 
-        return dask_workers(scheduler)
+        return dask_workers(scheduler, waiting)
     from pgdyno.app.fleets.worker_here import WorkerHere
 
     names = [one.name for one in order.machines]

@@ -14,7 +14,8 @@ from typing import NoReturn
 import click
 
 from pgdyno import __version__
-from pgdyno.cli._on_cell import ON_CELL, WORDS, with_cell
+from pgdyno.cli._as_typed import ON_CELL
+from pgdyno.cli._on_cell import WORDS, with_cell
 from pgdyno.cli.output import echo
 from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
 from pgdyno.model.hosts.own_account import SYSTEM_PATH

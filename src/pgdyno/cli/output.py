@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from pgdyno.cli._as_typed import as_typed
 from pgdyno.model.document import to_document
 from pgdyno.model.ports import Progress
 from pgdyno.model.terminal import escaped_json, printable
@@ -28,8 +29,8 @@ json_option = click.option("--json", "is_json", is_flag=True, help="Print one JS
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text for people, as a terminal may be given it."""
-    click.echo(printable(str(text)), err=err, nl=nl)
+    """Print a text for people, as a terminal may be given it, with commands as they are typed there."""
+    click.echo(printable(as_typed(str(text))), err=err, nl=nl)
 
 
 def print_json(document: Mapping[str, object]) -> None:

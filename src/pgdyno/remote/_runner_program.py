@@ -31,6 +31,7 @@ WAKE_UP_LIMIT_S = 15.0
 LEFT_LIMIT_S, LEFT_POLL_S = 10.0, 0.05  # for loads that were cut off to end
 MOST_PROGRAMS = 16  # directories with a PostgreSQL
 USUAL_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
+PGDYNO_SAYS = "pgdyno, version "
 TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
 STA_UNSYNC = 0x40  # linux/timex.h
 TIMEX = struct.Struct("@I l l l l i")  # the first members of struct timex, as far as its status
@@ -65,6 +66,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
         "python": platform.python_version(),
         "is_synchronised": is_synchronised(),
         "postgresql": postgresql(question["postgresql"]) if question["is_server"] else [],
+        "pgdyno": pgdyno(question["pgdyno"]) if question["is_server"] else None,
     }
 
 
@@ -161,6 +163,17 @@ def postgresql(named: str | None) -> list[dict[str, str]]:
             version, trouble = version_of(program)
             found.append({"directory": str(directory), "version": version, "trouble": trouble})
     return found
+
+
+def pgdyno(named: str | None) -> dict[str, str] | None:
+    """Return pgdyno's program, with its version or its trouble; None if a login finds none."""
+    program = named or shutil.which("pgdyno")
+    if program is None:
+        return None
+    said, trouble = version_of(Path(program))
+    if said and not said.startswith(PGDYNO_SAYS):
+        said, trouble = "", f"says: {said}"[:300]
+    return {"program": program, "version": said[len(PGDYNO_SAYS) :], "trouble": trouble}
 
 
 def version_of(program: Path) -> tuple[str, str]:

@@ -42,6 +42,14 @@ class ProgramsAnswer(_Strict):
     trouble: _Text
 
 
+class PgdynoAnswer(_Strict):
+    """The pgdyno that a login finds."""
+
+    program: _Text
+    version: _Text
+    trouble: _Text
+
+
 class FactsAnswer(_Strict):
     """The other host and its kernel."""
 
@@ -60,6 +68,7 @@ class FactsAnswer(_Strict):
     python: _Text
     is_synchronised: bool | None
     postgresql: Annotated[list[ProgramsAnswer], Field(max_length=16)]
+    pgdyno: PgdynoAnswer | None
 
 
 class TrialWriteAnswer(_Strict):

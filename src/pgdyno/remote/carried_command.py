@@ -12,11 +12,12 @@ import select
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from pgdyno.model.cells.typed import TypedAt
 from pgdyno.remote.pgdyno_command import start_pgdyno
 
 ALIVE, INTERRUPT = b".", b"i"
@@ -24,18 +25,16 @@ ALIVE_S = 3.0
 SILENCE_S = 15.0
 """Without a sign of life for so long the connection is lost; ssh there gives up after 9 s."""
 
-IS_CARRIED = "PGDYNO_CARRIED"
-"""The variable by which a command knows that it was sent here, and is not to be sent on."""
-
 _PART_BYTES = 4096  # a pipe that can be written takes so much at once
 _LOOK_S, _LAST_WORDS_S = 0.5, 2.0
 
 
 @dataclass(frozen=True)
 class CarriedCommand:
-    """The words of a command, and hosts.toml for it if it takes its load from load hosts."""
+    """The words of a command, where they were typed, and hosts.toml if its load comes from load hosts."""
 
     words: tuple[str, ...]
+    typed_at: TypedAt
     hosts_file_name: str = ""
     hosts_file: str = ""
 
@@ -53,18 +52,20 @@ def run_carried(stream: int, output: int, errors: int) -> int:
         line = file.readline()
     if not line:
         return 0
-    carried = CarriedCommand(**json.loads(line))
+    said = json.loads(line)
+    carried = CarriedCommand(**{**said, "typed_at": TypedAt(**said["typed_at"])})
     with tempfile.TemporaryDirectory(prefix="pgdyno-") as directory:
         words = list(carried.words)
         if carried.hosts_file:
             path = Path(directory, Path(carried.hosts_file_name).name)
             path.write_text(carried.hosts_file)
             words[1:1] = ["--cell", str(path)]
-        return _tended(words, stream, output, errors)
+        process = start_pgdyno(words, carried.typed_at.variables())
+        return _tended(process, stream, output, errors)
 
 
-def _tended(words: Sequence[str], stream: int, output: int, errors: int) -> int:
-    process, gone = start_pgdyno(words, {IS_CARRIED: "1"}), threading.Event()
+def _tended(process: subprocess.Popen[bytes], stream: int, output: int, errors: int) -> int:
+    gone = threading.Event()
     pumps = [
         _started(_hand_on, source, target, gone)
         for source, target in ((process.stdout, output), (process.stderr, errors))

@@ -3,44 +3,63 @@
 They are started with ``dask worker SCHEDULER --name MACHINE --nthreads 1 --resources measuring=1``: a trial
 takes all of that resource, so that a machine makes one at a time, whoever asks. Dask sends Python objects:
 everybody who reaches the scheduler can run programs on all workers, and here.
+
+A connection that breaks ends all tasks that were asked for by it, at the scheduler's and here: they are asked
+for again by the next one. Workers end with their scheduler, but not with our connection to it.
 """
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pgdyno.model import numbers
 from pgdyno.model.errors import RemoteHostError, UsageError
 from pgdyno.model.fleets.fleet_order import TrialOrder
 
 RESOURCE = "measuring"
+AWAITED_S = 600.0  # arbitrary: a host may have to start, and somebody to start a scheduler
 _CONNECT_S = 15.0  # arbitrary
+_AGAIN_S = 1.0  # arbitrary
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Patience with a scheduler: ``say`` is told when it is gone; ``again`` is the command that goes on."""
+
+    say: Callable[[str], None]
+    again: str
 
 
 class DaskWorkers:
-    """The workers of a scheduler that a client is connected to."""
+    """The workers of a scheduler. It is connected to again when the connection is lost."""
 
-    def __init__(self, client: Any, address: str) -> None:
-        """Use a client of ``distributed``."""
-        self._client = client
+    def __init__(self, address: str, waiting: Waiting | None) -> None:
+        """Connect; without ``waiting`` a scheduler that is gone is an error at once.
+
+        Raises: UsageError without Dask, RemoteHostError if no scheduler answers there.
+        """
+        self._client = _connected(address, _CONNECT_S)
         self._address = address
+        self._waiting = waiting
         self._addresses: dict[str, str] = {}
         self._asked: dict[Future[bytes], tuple[Future[bytes], str]] = {}
 
     def beats(self) -> Mapping[str, float]:
-        """Return when the scheduler heard last of each worker. Raises: RemoteHostError if it is gone.
+        """Return when the scheduler heard last of each worker. One that is gone is waited for.
 
+        Raises: RemoteHostError if it does not come back.
         Trials fail here whose worker has ended: Dask binds a task to a worker's address, and would wait for
         that one even if a worker of the same name is there again.
         """
         if self._client.status != "running":
-            raise RemoteHostError(
-                f"the Dask scheduler at {self._address} is gone",
-                hint="start it and its workers again, then pgdyno fleet run: it goes on",
-            )
+            self._connect_again()
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         able = {address: one for address, one in workers.items() if one["resources"].get(RESOURCE)}
         self._addresses = {str(one["name"]): address for address, one in able.items()}
@@ -53,17 +72,51 @@ class DaskWorkers:
         return {str(one["name"]): one["last_seen"] for one in able.values()}
 
     def submit(self, machine: str, make: Callable[[TrialOrder], bytes], order: TrialOrder) -> Future[bytes]:
-        """Have a machine's worker make a trial."""
+        """Have a machine's worker make a trial. The answer is cancelled if the connection breaks."""
+        answer: Future[bytes] = Future()
+        if self._client.status != "running":
+            answer.cancel()
+            return answer
         address = self._addresses[machine]
         executor = self._client.get_executor(
             pure=False, retries=0, workers=[address], resources={RESOURCE: 1}
         )
         task: Future[bytes] = executor.submit(make, order)
-        answer: Future[bytes] = Future()
         self._asked[answer] = (task, address)
         task.add_done_callback(partial(_pass_on, answer))
         answer.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
         return answer
+
+    def close(self) -> None:
+        """End the connection."""
+        self._client.close(timeout=_CONNECT_S)
+
+    def _connect_again(self) -> None:
+        """Wait for the scheduler. Answers that were to come through the lost connection are cancelled."""
+        for answer in self._asked:
+            answer.cancel()
+        self._asked.clear()
+        self.close()
+        gone = f"the Dask scheduler at {self._address} is gone"
+        if self._waiting is None:
+            raise RemoteHostError(gone, hint="start it and its workers again")
+        self._waiting.say(f"{gone}: it is waited for, up to {numbers.duration(AWAITED_S)}")
+        self._client = self._awaited(self._waiting)
+        self._waiting.say(f"the Dask scheduler at {self._address} is there again")
+
+    def _awaited(self, waiting: Waiting) -> Any:
+        """Return a client once there is a scheduler. Raises: RemoteHostError when time is over."""
+        ends_s = time.monotonic() + AWAITED_S
+        while (left_s := ends_s - time.monotonic()) > 0:
+            if _is_listening(self._address, min(_CONNECT_S, left_s)):
+                with suppress(RemoteHostError):
+                    return _connected(self._address, _CONNECT_S)
+            time.sleep(_AGAIN_S)
+        raise RemoteHostError(
+            f"the Dask scheduler at {self._address} did not come back within {numbers.duration(AWAITED_S)}",
+            detail="all answers that came before are stored",
+            hint=f"start it and its workers again, then: {waiting.again}",
+        )
 
 
 def _pass_on(answer: Future[bytes], task: Future[bytes]) -> None:
@@ -83,8 +136,25 @@ def _settle(answer: Future[bytes], outcome: bytes | BaseException) -> None:
 
 
 @contextmanager
-def dask_workers(address: str) -> Iterator[DaskWorkers]:
+def dask_workers(address: str, waiting: Waiting | None = None) -> Iterator[DaskWorkers]:
     """Connect to a scheduler. Raises: UsageError without Dask, RemoteHostError if none answers there."""
+    with closing(DaskWorkers(address, waiting)) as workers:
+        yield workers
+
+
+def _is_listening(address: str, limit_s: float) -> bool:
+    """Whether a scheduler can be reached. A client of Dask that fails to leaves a thread behind."""
+    from distributed.comm.addressing import get_address_host_port
+
+    try:
+        socket.create_connection(get_address_host_port(address), limit_s).close()
+    except OSError:
+        return False
+    return True
+
+
+def _connected(address: str, limit_s: float) -> Any:
+    """Return a client of a scheduler. Raises: as ``dask_workers``."""
     try:
         from distributed import Client
     except ImportError:
@@ -93,14 +163,10 @@ def dask_workers(address: str) -> Iterator[DaskWorkers]:
             hint="pip install 'pgdyno[fleet]', here and on the machines",
         ) from None
     try:
-        client = Client(address, timeout=_CONNECT_S, set_as_default=False)
+        return Client(address, timeout=limit_s, set_as_default=False)
     except (OSError, ValueError) as error:  # TimeoutError is an OSError
         raise RemoteHostError(
             f"no Dask scheduler answers at {address}",
             detail=str(error).split("\n")[0],
             hint="start one: dask scheduler; it prints its address, like tcp://10.0.0.1:8786",
         ) from error
-    try:
-        yield DaskWorkers(client, address)
-    finally:
-        client.close(timeout=_CONNECT_S)

@@ -57,9 +57,9 @@ class Runner:
         return self._answered(self._asked(ClockAnswer, do="clock")).ns
 
     def facts(self, host: CellHost) -> FactsAnswer:
-        """Return facts about the host, with its PostgreSQL if it is the server's."""
+        """Return facts about the host, with its PostgreSQL and pgdyno if it is the server's."""
         is_server = host.role is HostRole.SERVER
-        question = {"is_server": is_server, "postgresql": host.postgresql}
+        question = {"is_server": is_server, "postgresql": host.postgresql, "pgdyno": host.pgdyno}
         return self._answered(self._asked(FactsAnswer, do="facts", **question))
 
     def trial_write(self, size_bytes: int) -> TrialWriteAnswer:

@@ -55,6 +55,15 @@ def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert caught.value.detail == f"pgdyno-driver cannot work in {tmp_path}/there: No such file or directory"
 
 
+@pytest.mark.root
+def test_a_disk_that_is_full_there_is_told(tmp_path: Path) -> None:
+    large = f"{SAYS_ITS_VERSION}{OBEDIENT}# {'x' * 100_000}\n"
+    sent, place = sending(tmp_path, large), str(there(tmp_path))
+    full = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=8k tmpfs "$0" && exec "$@"', place]
+    error = failure(tmp_path, replace(sent, argv=[*full, *sent.argv]))
+    assert error.detail == f"pgdyno-driver cannot work in {place}: No space left on device"
+
+
 def test_an_error_of_something_else_is_not_the_directorys(tmp_path: Path) -> None:
     goes = '#!/bin/sh\n[ "$1" = --version ] && echo pgdyno-driver 9 && rm "$0" && exit 0\n'
     detail = failure(tmp_path, sending(tmp_path, goes)).detail or ""

@@ -57,8 +57,11 @@ def test_it_says_what_the_host_is(tmp_path: Path) -> None:
     program = tmp_path / "postgres"
     program.write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 17.2'\n")
     program.chmod(0o755)
+    pgdyno = tmp_path / "pgdyno"
+    pgdyno.write_text("#!/bin/sh\necho 'pgdyno, version 1.2'\n")
+    pgdyno.chmod(0o755)
     connection = "10.0.0.9 50000 10.0.0.1 22"
-    question = {"do": "facts", "is_server": True, "postgresql": str(tmp_path)}
+    question = {"do": "facts", "is_server": True, "postgresql": str(tmp_path), "pgdyno": str(pgdyno)}
     (found,) = answers(question, SSH_CONNECTION=connection)
     assert found["kernel"] == platform.release()
     assert found["cpus"] == sorted(os.sched_getaffinity(0))
@@ -66,11 +69,23 @@ def test_it_says_what_the_host_is(tmp_path: Path) -> None:
     assert found["address"] == "10.0.0.1"
     said = {"directory": str(tmp_path), "version": "postgres (PostgreSQL) 17.2", "trouble": ""}
     assert found["postgresql"] == [said]
+    assert found["pgdyno"] == {"program": str(pgdyno), "version": "1.2", "trouble": ""}
 
 
-def test_a_load_host_is_not_asked_for_postgresql() -> None:
+def test_the_pgdyno_of_a_login_is_found_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _runner_program.pgdyno(None) is None
+    program = tmp_path / "pgdyno"
+    program.write_text("#!/bin/sh\necho 'Python is too old'\n")
+    program.chmod(0o755)
+    assert _runner_program.pgdyno(None) == {
+        "program": str(program), "version": "", "trouble": "says: Python is too old"
+    }  # fmt: skip
+
+
+def test_a_load_host_is_not_asked_for_programs() -> None:
     (found,) = answers({"do": "facts", "is_server": False, "postgresql": None})
-    assert found["postgresql"] == []
+    assert (found["postgresql"], found["pgdyno"]) == ([], None)
 
 
 @pytest.mark.parametrize(

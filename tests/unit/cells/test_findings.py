@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pgdyno.cells.findings import judged
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.cells.check import (
     CellHostFacts,
     CheckedHost,
     ClockOffset,
+    FoundPgdyno,
     FoundPrograms,
     HostFinding,
     NetworkProbe,
@@ -34,6 +37,7 @@ FACTS = CellHostFacts(
     python="3.11.2",
     is_synchronised=True,
     postgresql=(FoundPrograms("/usr/lib/postgresql/17/bin", "postgres (PostgreSQL) 17.2"),),
+    pgdyno=FoundPgdyno("/usr/bin/pgdyno", "1.2"),
 )
 KEEP_THE_TIME = "sudo systemctl enable --now chrony (Red Hat: chronyd), then wait for: chronyc waitsync"
 CLOCK = ClockOffset(0.001, 0.0005, 0.001, 30)
@@ -43,7 +47,7 @@ ANSWER = ReachedHost(FACTS, CLOCK, ROOM, WAKE_UP)
 SERVER = CheckedHost(CellHost("db1", HostRole.SERVER, "db1"), ANSWER)
 LOAD = CheckedHost(
     CellHost("client1", HostRole.LOAD, "client1"),
-    replace(ANSWER, facts=replace(FACTS, boot_id="b", postgresql=())),
+    replace(ANSWER, facts=replace(FACTS, boot_id="b", postgresql=(), pgdyno=None)),
     NetworkProbe(0.0001, 1e9, 1e9, "10.0.0.2"),
 )
 
@@ -61,18 +65,18 @@ def with_answer(checked: CheckedHost, **changes: object) -> CheckedHost:
 
 def only(*hosts: CheckedHost) -> HostFinding:
     """Return the only finding."""
-    (found,) = judged(hosts, "x86_64").findings
+    (found,) = judged(hosts, "x86_64", "1.2").findings
     return found
 
 
 def test_nothing_is_said_of_a_cell_that_is_well() -> None:
-    found = judged([SERVER, LOAD], "x86_64")
+    found = judged([SERVER, LOAD], "x86_64", "1.2")
     assert (found.findings, found.is_usable) == ((), True)
 
 
 def test_a_host_that_is_not_reached_is_an_obstacle() -> None:
     lost = replace(LOAD, answer=Trouble("it does not answer", "see to it"), network=None)
-    found = judged([SERVER, lost], "x86_64")
+    found = judged([SERVER, lost], "x86_64", "1.2")
     assert found.findings == (
         HostFinding(("client1",), is_obstacle=True, said="it does not answer", next_step="see to it"),
     )
@@ -103,7 +107,7 @@ def test_an_offset_that_may_be_an_error_is_a_warning() -> None:
 
 def test_an_offset_within_the_limit_for_sure_is_none() -> None:
     near = with_answer(LOAD, clock=ClockOffset(0.030, 0.015, 0.030, 30))
-    assert judged([SERVER, near], "x86_64").findings == ()
+    assert judged([SERVER, near], "x86_64", "1.2").findings == ()
 
 
 def test_a_server_that_is_lost_is_no_fault_of_a_load_host() -> None:
@@ -133,7 +137,7 @@ def test_the_same_warning_names_all_its_hosts() -> None:
 
 def test_a_clock_that_nobody_can_tell_of_is_not_found_fault_with() -> None:
     unknown = with_facts(LOAD, is_synchronised=Unknown("the kernel does not tell"))
-    assert judged([SERVER, unknown], "x86_64").findings == ()
+    assert judged([SERVER, unknown], "x86_64", "1.2").findings == ()
 
 
 def test_a_full_disk_and_one_without_programs() -> None:
@@ -168,14 +172,47 @@ def test_a_postgresql_that_is_broken_is_told_unless_another_one_works() -> None:
     assert found.is_obstacle
     assert found.said == "/opt/pg/bin/postgres cannot be run: Exec format error"
     both = with_facts(SERVER, postgresql=(*FACTS.postgresql, broken))
-    assert judged([both, LOAD], "x86_64").findings == ()
+    assert judged([both, LOAD], "x86_64", "1.2").findings == ()
+
+
+NAMED = 'pgdyno = "/…/pgdyno" in [hosts.db1]'
+
+
+@pytest.mark.parametrize(
+    ("found", "said", "step"),
+    [
+        (
+            None,
+            "a login finds no pgdyno there, so that no command with --cell is carried to it",
+            "say where it is",
+        ),
+        (
+            FoundPgdyno("/usr/bin/pgdyno", "1.1"),
+            "its pgdyno is 1.1, and this is 1.2, so that no command with --cell is carried to it",
+            "name another one",
+        ),
+        (
+            FoundPgdyno("/opt/pgdyno", "", "cannot be run: Permission denied"),
+            "its pgdyno, /opt/pgdyno, cannot be run: Permission denied",
+            "name another one",
+        ),
+    ],
+)
+def test_a_server_to_which_no_command_can_be_carried(found: FoundPgdyno | None, said: str, step: str) -> None:
+    warned = only(with_facts(SERVER, pgdyno=found), LOAD)
+    assert (warned.is_obstacle, warned.said) == (False, said)
+    assert warned.next_step == f"install pgdyno 1.2 there, or {step}: {NAMED}"
+
+
+def test_on_the_servers_own_host_nothing_has_to_be_carried() -> None:
+    assert judged([with_facts(SERVER, pgdyno=None), LOAD], "x86_64", None).findings == ()
 
 
 def test_a_user_without_rights_is_a_warning_on_the_server_alone() -> None:
     found = only(with_facts(SERVER, sudo="sudo: a password is required"), LOAD)
     assert not found.is_obstacle
     assert found.said == ("ada has no root's rights there without a password: sudo: a password is required")
-    assert judged([SERVER, with_facts(LOAD, sudo="sudo is not installed")], "x86_64").findings == ()
+    assert judged([SERVER, with_facts(LOAD, sudo="sudo is not installed")], "x86_64", "1.2").findings == ()
 
 
 def test_a_load_host_of_another_kind() -> None:
@@ -199,5 +236,7 @@ def test_a_network_that_was_not_measured_is_an_obstacle() -> None:
 
 
 def test_obstacles_come_first() -> None:
-    found = judged([with_facts(SERVER, is_synchronised=False), with_facts(LOAD, machine="riscv64")], "x86_64")
+    found = judged(
+        [with_facts(SERVER, is_synchronised=False), with_facts(LOAD, machine="riscv64")], "x86_64", "1.2"
+    )
     assert [one.is_obstacle for one in found.findings] == [True, False]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pgdyno.cli._on_cell import ON_CELL, _without_cell
+from pgdyno.cli._as_typed import ON_CELL
+from pgdyno.cli._on_cell import _without_cell
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Relayed
 from pgdyno.model.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.cells.test_findings import LOAD, SERVER
+from tests.unit.cells.test_findings import LOAD, SERVER, with_facts
 
 from pgdyno.cells.findings import judged
 from pgdyno.model.cells.check import Trouble
@@ -23,6 +23,7 @@ Python                3.11.2                                      3.11.2
 root's rights         yes                                         yes
 free disk             1 GB in /tmp                                1 GB in /tmp
 PostgreSQL            17.2 in /usr/lib/postgresql/17/bin          –
+pgdyno                1.2: /usr/bin/pgdyno                        –
 wake-up of a CPU      50.0 µs idle, 5.0 µs kept busy              50.0 µs idle, 5.0 µs kept busy
 round trip to server  –                                           100 µs
 sends to server       –                                           954 MB/s
@@ -33,12 +34,21 @@ The cell can be used.
 
 
 def test_a_healthy_cell_is_a_table_and_an_answer() -> None:
-    assert cell_text(judged([SERVER, LOAD], "x86_64"), 110).replace("\N{NO-BREAK SPACE}", " ") == HEALTHY
+    assert (
+        cell_text(judged([SERVER, LOAD], "x86_64", "1.2"), 110).replace("\N{NO-BREAK SPACE}", " ") == HEALTHY
+    )
+
+
+def test_a_server_without_pgdyno_is_shown_with_the_next_step() -> None:
+    said = cell_text(judged([with_facts(SERVER, pgdyno=None), LOAD], "x86_64", "1.2"), 110)
+    assert "\npgdyno                none found                                  –\n" in said
+    assert "1. db1: warning: a login finds no pgdyno there" in said
+    assert said.endswith("The cell can be used.\n")
 
 
 def test_obstacles_have_their_next_steps_below() -> None:
     lost = replace(LOAD, answer=Trouble("it does not answer", "see by hand: ssh client1"), network=None)
-    said = cell_text(judged([SERVER, lost], "x86_64"), 110)
+    said = cell_text(judged([SERVER, lost], "x86_64", "1.2"), 110)
     assert said.endswith(
         "Next steps\n1. client1: it does not answer\n   → see by hand: ssh client1\n\n"
         "The cell cannot be used: 1 obstacle.\n"
@@ -46,6 +56,6 @@ def test_obstacles_have_their_next_steps_below() -> None:
 
 
 def test_many_hosts_are_several_tables() -> None:
-    said = cell_text(judged([SERVER, *([LOAD] * 4)], "x86_64"), 110)
+    said = cell_text(judged([SERVER, *([LOAD] * 4)], "x86_64", "1.2"), 110)
     assert said.count("reached as") == 2
     assert max(map(len, said.splitlines())) <= 110

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -48,7 +49,7 @@ def carry(cell: CellHosts, command: CarriedCommand, say: Callable[[bool, bytes],
             f"the connection to {cell.server.name} was lost",
             detail=f"the command there is interrupted within {numbers.duration(SILENCE_S)}, and gives back "
             "what it has changed",
-            hint=f"then see what is there: pgdyno status --cell {cell.file_name}",
+            hint=f"then see what is there: pgdyno status --cell {shlex.quote(command.typed_at.cell)}",
         )
     return status
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 
+from pgdyno import __version__
+from pgdyno.app.cells.own_address import is_this_machine
 from pgdyno.app.cells.probing import PROBE_S, asked_clock, probed
 from pgdyno.cells.findings import judged
 from pgdyno.cells.ssh_words import explained
@@ -19,6 +21,7 @@ from pgdyno.model.cells.check import (
     CellCheck,
     CellHostFacts,
     CheckedHost,
+    FoundPgdyno,
     FoundPrograms,
     NetworkProbe,
     ReachedHost,
@@ -61,7 +64,8 @@ def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck
         for runner, answer in zip(runners, answers, strict=True):
             if isinstance(answer, ReachedHost):
                 runner.finish()
-    return judged([server, *loads], platform.machine())
+    carried_by = None if is_this_machine(cell.server) else __version__
+    return judged([server, *loads], platform.machine(), carried_by)
 
 
 def _stop(runners: Sequence[Runner]) -> None:
@@ -104,7 +108,13 @@ def _facts(answer: FactsAnswer) -> CellHostFacts:
         Unknown("the kernel does not tell") if answer.is_synchronised is None else answer.is_synchronised
     )
     programs = tuple(FoundPrograms(one.directory, one.version, one.trouble) for one in answer.postgresql)
-    replaced = {"cpus": tuple(answer.cpus), "is_synchronised": synchronised, "postgresql": programs}
+    pgdyno = None if answer.pgdyno is None else FoundPgdyno(**answer.pgdyno.model_dump())
+    replaced = {
+        "cpus": tuple(answer.cpus),
+        "is_synchronised": synchronised,
+        "postgresql": programs,
+        "pgdyno": pgdyno,
+    }
     return CellHostFacts(**{**said, **replaced})
 
 

@@ -114,12 +114,14 @@ class _Controller:
         now_s = self.clock()
         if now_s - self._asked_s < self.turn_s:
             return
-        self._asked_s = now_s
         beats = self.workers.beats()
+        waited_s = self.clock() - now_s  # nobody was heard meanwhile, which is no fault of the workers
+        self._asked_s = now_s + waited_s
+        self._heard_s = {machine: heard_s + waited_s for machine, heard_s in self._heard_s.items()}
         self._there = frozenset(beats)
         for machine, beat in beats.items():
             if self._beats.get(machine) != beat:
-                self._beats[machine], self._heard_s[machine] = beat, now_s
+                self._beats[machine], self._heard_s[machine] = beat, self._asked_s
 
     def _hear_others(self) -> None:
         """Learn the changes of other controllers; the leases of those that have ended are taken back."""
@@ -139,8 +141,8 @@ class _Controller:
 
     def _mine(self) -> list[FleetTrial]:
         """Return the trials that this controller has leased."""
-        asked = {(one.place, one.lease) for one in self.pending.values()}
-        return [one for one in self.trials.values() if (one.place, one.lease) in asked]
+        asked = [(self.trials[one.place], one.lease) for one in self.pending.values()]
+        return [one for one, lease in asked if one.lease == lease]
 
     def _lease(self, trial: FleetTrial) -> None:
         mine = leased(trial)

@@ -40,6 +40,15 @@ class FoundPrograms:
 
 
 @dataclass(frozen=True)
+class FoundPgdyno:
+    """The pgdyno of a host to which commands could be carried."""
+
+    program: str
+    version: str
+    trouble: str = ""  # why it says no version
+
+
+@dataclass(frozen=True)
 class TrialWrite:
     """A file written to a host's directory of temporary files, and removed again."""
 
@@ -54,7 +63,8 @@ class CellHostFacts:
     """A host's answers about itself. ``boot_id`` names the running kernel, and so the machine.
 
     ``address`` is where ssh reached it. ``sudo`` says why root's rights are not had; it is empty if they are.
-    ``postgresql`` is empty for load hosts, which are not asked.
+    ``postgresql`` is empty for load hosts, which are not asked. ``pgdyno`` is None for them as well, and
+    where a login finds none.
     """
 
     host_name: str
@@ -70,6 +80,7 @@ class CellHostFacts:
     python: str
     is_synchronised: bool | Unknown
     postgresql: tuple[FoundPrograms, ...]
+    pgdyno: FoundPgdyno | None
 
 
 @dataclass(frozen=True)

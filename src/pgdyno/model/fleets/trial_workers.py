@@ -15,7 +15,7 @@ class TrialWorkers(Protocol):
     def beats(self) -> Mapping[str, float]:
         """Return the last sign of life of each worker: a number that changes with every new one.
 
-        Raises: RemoteHostError if nobody can be asked.
+        It may take a while, if nobody can be asked now. Raises: RemoteHostError if nobody can be at last.
         """
         ...
 

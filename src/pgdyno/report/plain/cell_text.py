@@ -120,6 +120,15 @@ def _version(found: FoundPrograms) -> str:
     return "broken" if found.trouble else found.version.removeprefix("postgres (PostgreSQL) ")
 
 
+def _pgdyno(checked: CheckedHost, answer: ReachedHost) -> str:
+    found = answer.facts.pgdyno
+    if checked.host.role is HostRole.LOAD:
+        return NOTHING
+    if found is None:
+        return "none found"
+    return f"{'broken' if found.trouble else found.version}: {found.program}"
+
+
 def _wake_up(_: CheckedHost, answer: ReachedHost) -> str:
     idle, busy = answer.wake_up.idle_us, answer.wake_up.busy_us
     if isinstance(idle.value, Unknown):
@@ -156,6 +165,7 @@ _ROWS: tuple[tuple[str, Callable[[CheckedHost, ReachedHost], str]], ...] = (
     ("root's rights", _rights),
     ("free disk", _room),
     ("PostgreSQL", _postgresql),
+    ("pgdyno", _pgdyno),
     ("wake-up of a CPU", _wake_up),
     ("round trip to server", _network(lambda probe: numbers.short_duration(probe.round_trip_s))),
     ("sends to server", _network(lambda probe: _per_second(probe.to_server_bytes_per_s))),

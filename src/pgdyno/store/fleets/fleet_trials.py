@@ -96,7 +96,8 @@ class FleetStore:
 
     def abandoned(self) -> Sequence[FleetTrial]:
         """Return the leased trials that were leased before the file was opened."""
-        leased = (one for one in self.trials() if one.state is FleetTrialState.LEASED)
+        query = f"SELECT {_COLUMNS} FROM trial WHERE state = ?"  # noqa: S608 — ours
+        leased = map(_trial, self._connection.execute(query, (FleetTrialState.LEASED,)))
         return [one for one in leased if one.place not in self._mine]
 
     def write(

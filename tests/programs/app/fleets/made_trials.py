@@ -7,6 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.golden.synthetic_fleet import fleet
+
+from pgdyno.app.results.bundle import export_bundle
 from pgdyno.model.fleets.fleet_order import TrialOrder
 
 _MOST_S = 60.0
@@ -28,3 +31,14 @@ class Made:
         while not path.exists() and time.monotonic() < ends_s:
             time.sleep(0.05)
         return path.read_bytes()
+
+    def answer(self, place: str, number: int) -> None:
+        """Have an answer for a trial, whole at once."""
+        hidden = self.directory / f".{place}.zip"
+        export_bundle(fleet()[number], hidden)
+        hidden.rename(self.directory / f"{place}.zip")
+
+    def attempts(self, place: str) -> list[int]:
+        """Return the processes that have made a trial."""
+        path = self.directory / f"{place}.attempts"
+        return [int(line) for line in path.read_text().split()] if path.exists() else []

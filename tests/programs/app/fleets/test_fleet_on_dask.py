@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 from tests.dask_cluster import NO_DASK, dask_cluster
-from tests.golden.synthetic_fleet import fleet
 from tests.onlookers import Onlooker
 from tests.programs.app.fleets.made_trials import Made
 
 from pgdyno.app.fleets.run_fleet import run_fleet
 from pgdyno.app.fleets.trial_stores import fleet_path
 from pgdyno.app.local_machine import open_store
-from pgdyno.app.results.bundle import export_bundle
 from pgdyno.model.errors import RemoteHostError
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
@@ -51,18 +49,6 @@ def made(tmp_path: Path) -> Made:
     return Made(directory)
 
 
-def answer(made: Made, place: str, number: int) -> None:
-    """Have an answer for a trial, whole at once."""
-    hidden = made.directory / f".{place}.zip"
-    export_bundle(fleet()[number], hidden)
-    hidden.rename(made.directory / f"{place}.zip")
-
-
-def attempts(made: Made, place: str) -> list[int]:
-    path = made.directory / f"{place}.attempts"
-    return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-
 def wait_for(condition: Callable[[], object]) -> None:
     ends_s = time.monotonic() + 60
     while not condition():
@@ -81,8 +67,8 @@ def experiments() -> list[str]:
 
 
 def test_trials_go_to_the_worker_of_their_machine_alone(made: Made) -> None:
-    answer(made, "db1-1", 0)
-    answer(made, "db2-1", 1)
+    made.answer("db1-1", 0)
+    made.answer("db2-1", 1)
     with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
         run_fleet(ORDER, workers, Onlooker(), make=made, turn_s=0.05)
         assert sorted(workers.beats()) == ["db1", "db2"]
@@ -90,67 +76,53 @@ def test_trials_go_to_the_worker_of_their_machine_alone(made: Made) -> None:
         ("db1", FleetTrialState.DONE, "on-1"),
         ("db2", FleetTrialState.DONE, "on-2"),
     ]
-    assert len({*attempts(made, "db1-1"), *attempts(made, "db2-1")}) == 2
-    assert os.getpid() not in attempts(made, "db1-1")
+    assert len({*made.attempts("db1-1"), *made.attempts("db2-1")}) == 2
+    assert os.getpid() not in made.attempts("db1-1")
 
 
 def test_a_trial_whose_worker_is_killed_is_made_again_and_stored_once(made: Made) -> None:
-    answer(made, "db1-1", 0)
+    made.answer("db1-1", 0)
 
     def look() -> None:
-        if len(attempts(made, "db2-1")) == 1 and not (made.directory / "killed").exists():
+        if len(made.attempts("db2-1")) == 1 and not (made.directory / "killed").exists():
             (made.directory / "killed").touch()
-            os.kill(attempts(made, "db2-1")[0], signal.SIGKILL)
-        if len(attempts(made, "db2-1")) == 2 and not (made.directory / "db2-1.zip").exists():
-            answer(made, "db2-1", 1)
+            os.kill(made.attempts("db2-1")[0], signal.SIGKILL)
+        if len(made.attempts("db2-1")) == 2 and not (made.directory / "db2-1.zip").exists():
+            made.answer("db2-1", 1)
 
     with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
         run_fleet(ORDER, workers, Onlooker(look), make=made, turn_s=0.05)
     assert [one.experiment for one in stored()] == ["on-1", "on-2"]
-    first, second = attempts(made, "db2-1")
+    first, second = made.attempts("db2-1")
     assert first != second
     assert (stored()[1].lease, stored()[1].attempts) == (2, 1)
     assert experiments() == ["on-1", "on-2"]
 
 
 def test_a_controller_that_was_killed_goes_on_where_it_was(made: Made) -> None:
-    answer(made, "db1-1", 0)
+    made.answer("db1-1", 0)
     with dask_cluster(["db1", "db2"]) as cluster:
         argv = [sys.executable, "-c", CONTROLLER, cluster.scheduler_address, str(made.directory)]
         first = subprocess.Popen(argv)
         try:
-            wait_for(lambda: fleet_path(ORDER).exists() and attempts(made, "db2-1"))
+            wait_for(lambda: fleet_path(ORDER).exists() and made.attempts("db2-1"))
             wait_for(lambda: stored()[0].state is FleetTrialState.DONE)
         finally:
             first.kill()
             first.wait()
         assert stored()[1].state is FleetTrialState.LEASED
-        answer(made, "db2-1", 1)
+        made.answer("db2-1", 1)
         with dask_workers(cluster.scheduler_address) as workers:
             run_fleet(ORDER, workers, Onlooker(), make=made, turn_s=0.05)
     done, again = stored()
     assert (done.lease, done.experiment) == (1, "on-1")
     assert (again.lease, again.attempts, again.experiment) == (2, 0, "on-2")
-    assert len(attempts(made, "db1-1")) == 1
+    assert len(made.attempts("db1-1")) == 1
     assert experiments() == ["on-1", "on-2"]
 
 
-def test_a_scheduler_that_goes_away_ends_the_run(made: Made) -> None:
-    with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
-
-        def look() -> None:
-            if attempts(made, "db1-1") and attempts(made, "db2-1"):
-                answer(made, "db1-1", 0)
-                answer(made, "db2-1", 1)
-                cluster.close()
-
-        with pytest.raises(RemoteHostError) as caught:
-            run_fleet(ORDER, workers, Onlooker(look), make=made, turn_s=0.05)
-    assert caught.value.message == f"the Dask scheduler at {cluster.scheduler_address} is gone"
-    assert caught.value.hint == "start it and its workers again, then pgdyno fleet run: it goes on"
-
-
-def test_an_address_at_which_no_scheduler_answers_is_told() -> None:
+def test_an_address_at_which_no_scheduler_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pgdyno.remote.dask_workers._CONNECT_S", 0.5)
     with pytest.raises(RemoteHostError) as caught, dask_workers("tcp://127.0.0.1:1"):
         pytest.fail("there is no scheduler")
     assert caught.value.message == "no Dask scheduler answers at tcp://127.0.0.1:1"

@@ -70,6 +70,7 @@ OURS = FactsAnswer(
     python="3.11",
     is_synchronised=True,
     postgresql=[],
+    pgdyno=None,
 )
 THEIRS = OURS.model_copy(update={"boot_id": "b", "cpus": [0, 2, 3]})
 

@@ -1,0 +1,37 @@
+"""Commands in texts, as they are typed where the user is: of a carried command, at another machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+
+from pgdyno.model.cells.typed import typed_at
+
+LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate", "tune"})
+"""Commands whose load comes from the cell's load hosts."""
+LOADED_THERE = frozenset({"profile"})
+"""Commands whose load the server's host itself issues."""
+ON_CELL = LOADED_BY_CELL | LOADED_THERE | {"inspect", "advise", "apply", "status", "revert"}
+"""All commands with ``--cell``."""
+_ON_HOST = frozenset({"setup", "server", "build", "levers", "explain-degree", "switch", "workload", "awake"})
+_ON_HOST |= {"report", "experiments", "bundle"}
+
+_COMMAND = re.compile(rf"\bpgdyno ({'|'.join(sorted(ON_CELL | _ON_HOST))})\b(?! --cell\b)")
+
+
+def as_typed(text: str) -> str:
+    """Return a text whose commands lead to the server's host from where the user is.
+
+    Those that are carried have ``--cell``; the others work on what lies there, and are run by ssh.
+    """
+    user = typed_at(os.environ)
+    if user is None:
+        return text
+
+    def command(found: re.Match[str]) -> str:
+        if found[1] in ON_CELL:
+            return f"{found[0]} --cell {shlex.quote(user.cell)}"
+        return f"{user.by_hand} {found[1]}"
+
+    return _COMMAND.sub(command, text)
