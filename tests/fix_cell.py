@@ -152,7 +152,9 @@ class NamespaceCell:
 
     def pgdyno(self, *arguments: str) -> subprocess.Popen[str]:
         """Start pgdyno where it can reach the hosts."""
-        command = ["nsenter", f"--net=/run/netns/{self.hub}", sys.executable, "-m", "pgdyno", *arguments]
+        # A test run in the background may ignore SIGINT, and its children would inherit that.
+        command = ["env", "--default-signal=INT", "nsenter", f"--net=/run/netns/{self.hub}"]
+        command += [sys.executable, "-m", "pgdyno", *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def own_pids(self) -> tuple[int, ...]:
