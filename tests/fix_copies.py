@@ -127,6 +127,16 @@ def sampled(done: Run) -> Mapping[str, Any]:
     return printed
 
 
+def bench_briefly(server: RealServer, file: Path, home: Path) -> Run:
+    """Measure a workload on its copy, in one short block of one client."""
+    short = ("--clients", "1", "--blocks", "1", "--block", "300ms")
+    return pgdyno(
+        *("bench", str(file), "--pg-bin", str(server.bin_directory), *short),
+        PGDYNO_HOME=str(home),
+        PGDYNO_AS_BOOTED="1",
+    )
+
+
 def rows_of(server: RealServer, database: str) -> dict[str, set[str]]:
     """Return the texts of all rows by table: equal ones of a table count once."""
     found = {}

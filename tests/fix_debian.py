@@ -1,6 +1,7 @@
 """A cluster of Debian's own making: ``pg_createcluster`` and ``pg_ctlcluster``, configuration in /etc.
 
-``debian15`` is fresh for one test and dropped afterwards. It needs root and Debian's packages
+``debian15`` is fresh for one test and dropped afterwards; ``debian15_as_found`` is shared by the tests of a
+module, which leave it as they found it. They need root and Debian's packages
 postgresql-15 and postgresql-common; without them its tests are skipped.
 """
 
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +60,21 @@ class DebianCluster:
 
 @pytest.fixture
 def debian15() -> Iterator[DebianCluster]:
-    """Return a PostgreSQL 15 started by ``pg_ctlcluster``, with a file of its own in conf.d."""
+    """Return a PostgreSQL 15 of the test's own."""
+    with _running_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def debian15_as_found() -> Iterator[DebianCluster]:
+    """Return a PostgreSQL 15 for all tests of a module that leave it as they found it."""
+    with _running_cluster() as cluster:
+        yield cluster
+
+
+@contextmanager
+def _running_cluster() -> Iterator[DebianCluster]:
+    """Provide a PostgreSQL 15 started by ``pg_ctlcluster``, with a file of its own in conf.d."""
     if shutil.which("pg_createcluster") is None or not Path("/usr/lib/postgresql", VERSION).is_dir():
         pytest.skip("Debian's PostgreSQL 15 is not installed: apt install postgresql-15")
     if os.geteuid() != 0:

@@ -11,10 +11,11 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -33,17 +34,17 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
 
-SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "500ms")
+SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "300ms", "--clients", "1")
 
 PGDYNO = (sys.executable, "-m", "pgdyno")
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 
-SOME_SLICES = 20
+SOME_SLICES = 4
 
 
-@pytest.fixture(params=["driver", "pgbench"])
+@pytest.fixture
 def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.Popen[str]]:
     """A comparison that would take long, caught while its slices run."""
     options = (*SMALL, "--generator", request.param, "--blocks", "40")
@@ -63,10 +64,18 @@ def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.P
     process.communicate()
 
 
-def has_slices(process: subprocess.Popen[str], home: Path, before: str | None) -> bool:
+def with_generators(usual: str, other: str) -> pytest.MarkDecorator:
+    """Run a test with a comparison whose load one generator issues; with the other in `make test-long`."""
+    others = pytest.param(other, marks=pytest.mark.long)
+    return pytest.mark.parametrize("started", [usual, others], indirect=True)
+
+
+def has_slices(
+    process: subprocess.Popen[str], home: Path, before: str | None, some: int = SOME_SLICES
+) -> bool:
     """Whether some slices of a new experiment have ended; an end of its process is a failure."""
     assert process.poll() is None, process.stderr and process.stderr.read()
-    return newest(home) != before and slices(home) >= SOME_SLICES
+    return newest(home) != before and slices(home) >= some
 
 
 def newest(home: Path) -> str | None:
@@ -149,8 +158,8 @@ def test_an_experiment_carries_the_facts_of_its_host_and_server(home: Path) -> N
 
 def test_a_variant_can_name_another_build_of_postgresql(pg15_bin: Path) -> None:
     done = pgdyno(
-        *("compare", "embedded@default", f"{pg15_bin.parent}@default", "--workload", "pgbench-tpcb"),
-        *("--scale", "1", "--block", "1s", "--blocks", "1", "--json"),
+        *("compare", "embedded@default", f"{pg15_bin.parent}@default", "--workload", "pgbench-select"),
+        *("--scale", "1", "--block", "300ms", "--clients", "1", "--blocks", "1", "--json"),
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -172,7 +181,7 @@ def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None
         name: replace(workload, invariant="SELECT count(*) = 0 FROM pgbench_history")
         for name, workload in find_workloads(("pgbench-tpcb",), (), 1).items()
     }
-    design = replace(Design(), rounds=1, blocks_per_round=1, block_s=0.5, warmup_s=0.2)
+    design = replace(Design(), rounds=1, blocks_per_round=1, block_s=0.5, warmup_s=0.2, clients=1)
     conditions = Conditions(embedded(), spoilt, design, as_booted=AS_ASKED)
     with pytest.raises(MeasurementError) as caught:
         bench(Variant("default"), conditions, Lines())
@@ -180,6 +189,7 @@ def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None
     assert caught.value.detail == "this is not true any more: SELECT count(*) = 0 FROM pgbench_history"
 
 
+@with_generators("driver", "pgbench")
 def test_a_second_measurement_is_refused_and_ctrl_c_keeps_what_the_first_has(
     started: subprocess.Popen[str], home: Path
 ) -> None:
@@ -195,6 +205,7 @@ def test_a_second_measurement_is_refused_and_ctrl_c_keeps_what_the_first_has(
     wait_for(lambda: not any_running(home))  # a stopped server's last processes may outlive it by a moment
 
 
+@with_generators("pgbench", "driver")  # pgbench: pgdyno itself stops it between its turns
 def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Popen[str], home: Path) -> None:
     started.kill()
     started.communicate()
@@ -202,7 +213,7 @@ def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Pope
 
 
 def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) -> None:
-    command = ("compare", "a", "b", *SMALL[:-1], "2s", "--blocks", "2")
+    command = ("compare", "a", "b", *SMALL, "--block", "1500ms", "--blocks", "2")
     before = newest(home)
     with subprocess.Popen(
         [sys.executable, "-m", "pgdyno", *command],
@@ -211,7 +222,7 @@ def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) ->
         text=True,
         env={**os.environ, "PGDYNO_HOME": str(home)},
     ) as process:
-        wait_for(lambda: has_slices(process, home, before))
+        wait_for(lambda: has_slices(process, home, before, some=12))  # of 32; some of them are kept
         process.kill()
     wait_for(lambda: not children_running("postgres", home))
     killed = newest(home)
@@ -231,13 +242,24 @@ def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) ->
     assert "server_cpu_us_per_transaction" not in first["arms"][0]["values"], "meters were never read"
 
 
-def test_every_trial_has_counts_of_its_own_in_the_bundle(home: Path) -> None:
-    """Trials of both variants; the bundle's check holds each one's histogram against its percentiles."""
-    done = pgdyno("compare", "a", "b", *SMALL, "--design", "alternating", "--blocks", "2", "--json")
+TRIALS = (*SMALL, "--design", "alternating")
+
+
+@pytest.fixture(scope="module")
+def in_two_trials(home: Path, pg18_bin: Path) -> Mapping[str, Any]:
+    """The output of a comparison in two rounds of whole trials."""
+    done = pgdyno("compare", "a", "b", *TRIALS, "--blocks", "2", "--json")
     assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert document["design"]["kind"] == "alternating"
-    experiment = document["experiment"]
+    document: Mapping[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def test_every_trial_has_counts_of_its_own_in_the_bundle(
+    in_two_trials: Mapping[str, Any], home: Path
+) -> None:
+    """Trials of both variants; the bundle's check holds each one's histogram against its percentiles."""
+    assert in_two_trials["design"]["kind"] == "alternating"
+    experiment = in_two_trials["experiment"]
     bundle = home / "trials.zip"
     assert pgdyno("bundle", "export", experiment, "--output", str(bundle)).returncode == 0
     verified = pgdyno("bundle", "verify", str(bundle))
@@ -256,19 +278,21 @@ def test_a_generator_that_cannot_issue_a_workload_is_refused_with_those_that_can
     assert "choose --generator driver or pgbench" in done.stderr
 
 
-def test_under_four_blocks_nothing_is_concluded_and_no_other_experiment_is_resumed() -> None:
-    document = json.loads(pgdyno("compare", "a", "b", *SMALL, "--blocks", "2", "--json").stdout)
-    assert {row["verdict"] for row in document["comparisons"]} == {"inconclusive"}
-    stored = document["experiment"]
-    other = pgdyno("compare", "a", "other", *SMALL, "--resume", stored)
+def test_under_four_blocks_nothing_is_concluded_and_no_other_experiment_is_resumed(
+    in_two_trials: Mapping[str, Any],
+) -> None:
+    assert {row["verdict"] for row in in_two_trials["comparisons"]} == {"inconclusive"}
+    stored = in_two_trials["experiment"]
+    other = pgdyno("compare", "a", "other", *TRIALS, "--resume", stored)
     assert other.returncode == 2
     assert f"experiment {stored} compared other variants or workloads" in other.stderr
-    larger = pgdyno("compare", "a", "b", *SMALL, "--scale", "2", "--resume", stored)
+    larger = pgdyno("compare", "a", "b", *TRIALS, "--scale", "2", "--resume", stored)
     assert larger.returncode == 2
     assert f"experiment {stored} used other data or another PostgreSQL" in larger.stderr
     assert "it ran embedded at scale 1, not embedded at scale 2" in larger.stderr
 
 
+@with_generators("driver", "pgbench")
 def test_a_server_killed_in_a_trial_is_a_failure_with_its_log(
     started: subprocess.Popen[str], home: Path
 ) -> None:
@@ -321,7 +345,7 @@ def test_an_experiment_file_may_and_every_output_is_marked(home: Path) -> None:
     file = home / "unsafe.toml"
     file.write_text(
         'question = "What does fsync cost?"\nworkloads = ["pgbench-select"]\n'
-        "[design]\nrounds = 2\nblocks_per_round = 1\nblock_s = 1.0\n"
+        "[design]\nrounds = 2\nblocks_per_round = 1\nblock_s = 0.3\nclients = 1\n"
         '[variants.default]\n[variants.fast]\nsettings = { fsync = "off" }\n'
     )
     done = pgdyno("run", str(file), "--embedded", "--scale", "1", "--json")

@@ -93,7 +93,8 @@ def test_a_load_host_issues_the_load_of_a_comparison(cell: NamespaceCell, tmp_pa
 def test_two_load_hosts_share_the_load_of_a_comparison(
     cell: NamespaceCell, tmp_path: Path, home: Path
 ) -> None:
-    process = compare(cell, tmp_path, *LONG_TURNS, "--clients", "3", "--json", loads=BOTH)
+    once = ("--block", "500ms", "--blocks", "1")  # a block has four turns at least
+    process = compare(cell, tmp_path, *LONG_TURNS, *once, "--clients", "3", "--json", loads=BOTH)
     said, errors = process.communicate(timeout=180)
     assert said, errors
     document = json.loads(said)

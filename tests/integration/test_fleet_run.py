@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 FLEET = """
 command = "pgdyno compare default more:work_mem=8MB --workload pgbench-select --scale 1 --embedded \
---blocks 5 --block 500ms"
+--blocks 5 --block 300ms --clients 1"
 limit = "4m"
 price_per_hour = 0.5
 

@@ -393,16 +393,16 @@ def test_a_users_query_that_fails_ends_the_run_with_its_error(home: Path, pg18_b
 
 
 def on_server(
-    server: RealServer, *arguments: str, query: str = "SELECT count(*) FROM t_bit"
+    server: RealServer, *arguments: str, query: str = "SELECT count(*) FROM t_bit", more: str = ""
 ) -> CompletedProcess[str]:
-    dsn = f"host={server.socket_directory} port={server.port} user=postgres dbname={DATABASE}"
+    dsn = f"{server.dsn_for('postgres', DATABASE)} {more}"
     return pgdyno("run", "parallel-degree", "--dsn", dsn, "--query", query, *arguments)
 
 
 on_18_unless_long = pytest.mark.parametrize(
     "server", [pytest.param("pg15", marks=pytest.mark.long), "pg18"], indirect=True
 )
-"""A query is measured on both majors by another test; what else these commands do is the same on both."""
+"""Every degree is run on both majors by other tests; what else these commands do is the same on both."""
 
 
 @on_18_unless_long
@@ -427,6 +427,7 @@ def test_a_running_server_is_not_loaded_unless_that_is_allowed(server: RealServe
     assert "DETAIL:  clients at once: 1000; workers free now: 7" in refused.stderr
 
 
+@on_18_unless_long
 def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, home: Path) -> None:
     before = server.execute("SELECT count(*) FROM pg_database")
     done = on_server(server, "--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
@@ -442,20 +443,28 @@ def test_a_query_is_measured_on_a_running_server_as_it_is(server: RealServer, ho
 def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_it_was(
     server: RealServer, home: Path
 ) -> None:
-    query = "CREATE TABLE copied AS TABLE t_bit"
-    refused = on_server(server, "--writes", query=query)
+    query, more = "CREATE TABLE copied AS TABLE mine", with_own_table(server)
+    refused = on_server(server, "--writes", query=query, more=more)
     assert refused.returncode == 4
     assert "each time rolled back" in refused.stderr
     asked = ("--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
-    refused = on_server(server, *asked, query=query)
+    refused = on_server(server, *asked, query=query, more=more)
     assert refused.returncode == 2, refused.stderr
     assert "ERROR:  the query writes" in refused.stderr
     assert "with --writes a query of yours may write" in refused.stderr
-    done = on_server(server, "--writes", *asked, query=query)
+    done = on_server(server, "--writes", *asked, query=query, more=more)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["blocks"] >= 4
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
-        assert connection.execute("SELECT to_regclass('copied')").fetchone() == (None,)
+        assert connection.execute("SELECT to_regclass('app.copied')").fetchone() == (None,)
+
+
+def with_own_table(server: RealServer) -> str:
+    """Make a table, and return the part of a connection string that finds it."""
+    with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS app")
+        connection.execute("CREATE TABLE IF NOT EXISTS app.mine WITH (parallel_workers = 9) AS TABLE t_bit")
+    return "options='-c search_path=app'"
 
 
 def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: RealServer, home: Path) -> None:
@@ -475,13 +484,9 @@ def test_the_size_of_the_data_is_that_of_the_tables_that_the_query_reads(
     assert surveyed.data_set.size_bytes == size_bytes
 
 
-@on_18_unless_long
+@pytest.mark.long  # a query that writes has them as well
 def test_the_load_has_the_settings_of_the_connection_string(server: RealServer, home: Path) -> None:
-    with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA IF NOT EXISTS app")
-        connection.execute("CREATE TABLE IF NOT EXISTS app.mine WITH (parallel_workers = 9) AS TABLE t_bit")
-    dsn = f"{server.dsn_for('postgres', DATABASE)} options='-c search_path=app'"
-    asked = ("--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
-    done = pgdyno("run", "parallel-degree", "--dsn", dsn, "--query", "TABLE mine", "--allow-load", *asked)
+    asked = ("--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
+    done = on_server(server, *asked, query="TABLE mine", more=with_own_table(server))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["blocks"] > 0

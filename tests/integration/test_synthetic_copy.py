@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fix_copies import make_up, restored, running_originals, workload_file
+from tests.fix_copies import bench_briefly, make_up, restored, running_originals, workload_file
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 from tests.shop import buying
@@ -39,7 +39,7 @@ def test_a_captured_workload_is_replayed_on_a_synthetic_copy(
     server.execute("ANALYZE", "busy")
     file, dsn = tmp_path / "busy.toml", server.dsn_for("postgres", "busy")
     with buying.load(dsn):
-        captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "6s", str(file))
+        captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "4s", str(file))
     assert captured.returncode == 0, captured.stderr
     server.execute("ANALYZE", "busy")
     made = make_up(server, "busy", file, home)
@@ -49,7 +49,7 @@ def test_a_captured_workload_is_replayed_on_a_synthetic_copy(
     server.execute("ANALYZE", database)
     server.execute("DROP ROLE IF EXISTS app")
     server.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
-    arguments = ("--dsn", server.dsn_for("app", database), "--allow-load", "--for", "4s", "--json")
+    arguments = ("--dsn", server.dsn_for("app", database), "--allow-load", "--for", "2s", "--json")
     replayed = pgdyno("workload", "replay", str(file), *arguments, PGDYNO_HOME=str(home))
     assert replayed.returncode == 0, replayed.stderr
     found = json.loads(replayed.stdout)["replay"]
@@ -60,14 +60,11 @@ def test_a_captured_workload_is_replayed_on_a_synthetic_copy(
 
 @pytest.mark.parametrize("server", ["pg18_bin"], indirect=True)
 def test_a_copy_is_measured(server: RealServer, tmp_path: Path, home: Path) -> None:
-    sql, parameters = "SELECT abalance FROM pgbench_accounts WHERE aid = $1", ("public.pgbench_accounts.aid",)
+    sql = "SELECT abalance, pg_sleep(0.01) FROM pgbench_accounts WHERE aid = $1"
+    parameters = ("public.pgbench_accounts.aid",)
     file = workload_file(server, "bank", tmp_path, sql, tuple(map(ColumnValue, parameters)))
     make_up(server, "bank", file, home, "--share", "0.1")
-    measured = pgdyno(
-        *("bench", str(file), "--pg-bin", str(server.bin_directory), "--blocks", "1", "--block", "1s"),
-        PGDYNO_HOME=str(home),
-        PGDYNO_AS_BOOTED="1",
-    )
+    measured = bench_briefly(server, file, home)
     assert measured.returncode == 0, measured.stderr
     assert "bank, default: " in measured.stdout, measured.stdout
     assert "bank runs on made-up rows, 10" in measured.stdout, measured.stdout

@@ -232,7 +232,7 @@ def test_equal_seeds_make_equal_rows(server: RealServer, tmp_path: Path, home: P
     file = workload_file(server, "shop", tmp_path)
     texts = []
     for seed in ("1", "1", "2"):
-        dump = Path(make_up(server, "shop", file, home, "--seed", seed)["dump"])
+        dump = Path(make_up(server, "shop", file, home, "--share", "0.2", "--seed", seed)["dump"])
         copied = plain(server, dump).partition("COPY public.customers")[2].partition("\\.")[0]
         texts.append(copied)
         dump.unlink()

@@ -24,7 +24,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.host.machine.inspection import inspect_host
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
+from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy, VoidThresholds
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
@@ -32,6 +32,8 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.store.tunings import load_tuning, save_tuning
 
 NAME = "pgbench-select"
+WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
+SHORT = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05, clients=1, thresholds=WHATEVER_ELSE_RUNS)
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Heard:
 @pytest.mark.server
 @pytest.mark.usefixtures("pg18_bin", "home")
 def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
-    design = Design(rounds=2, blocks_per_round=1, block_s=0.5, warmup_s=0.2, slice_s=0.05)
+    design = replace(SHORT, rounds=2, blocks_per_round=1)
     conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
     request = TuneRequest(conditions, Variant("default"), budget_s=1.0, most_trials=1)
     heard = Heard()
@@ -95,6 +97,12 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
             tune(other, Lines(), heard)
 
 
+def latest_search() -> Tuning:
+    """Return the search that was begun last, as it is stored."""
+    kept = max(workspace().experiments().glob("*.tuning.json"))  # their names begin with the time
+    return load_tuning(workspace().experiments(), kept.name.removesuffix(".tuning.json"))
+
+
 class EnoughError(Exception):
     """Ends a search from outside."""
 
@@ -109,21 +117,26 @@ class Impatient(Heard):
             raise EnoughError
 
 
+@pytest.fixture
+def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each trial end after its first round."""
+    for name in ("race.MOST_ROUNDS", "searching.MOST_ROUNDS", "front_race._MOST_ROUNDS"):
+        monkeypatch.setattr(f"pgdyno.search.{name}", 1)
+
+
 @pytest.mark.server
-@pytest.mark.usefixtures("pg18_bin", "home")
+@pytest.mark.usefixtures("pg18_bin", "home", "one_round")
 def test_an_earlier_answer_is_tried_right_after_the_plan(tmp_path: Path) -> None:
     answer = {"plan_cache_mode": "force_custom_plan", "fsync": "off"}
     subject = f"embedded {embedded().version}; somewhere else"
     save_tuning(tmp_path, Tuning("earlier", "guided", 1, (NAME,), subject, Space(()), answer=answer))
-    design = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05)
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), SHORT, as_booted=AS_ASKED)
     source = str(tmp_path / "earlier.tuning.json")
     request = TuneRequest(conditions, Variant("default"), budget_s=400.0, warm_start=(source,))
     heard = Impatient()
     with pytest.raises(EnoughError):
         tune(request, Lines(), heard)
-    kept = max(workspace().experiments().glob("*.tuning.json"))  # their names begin with the time
-    tuning = load_tuning(workspace().experiments(), kept.name.removesuffix(".tuning.json"))
+    tuning = latest_search()
     assert [one.point for one in heard.trials] == [
         tuning.space.plan,
         {"plan_cache_mode": "force_custom_plan"},
@@ -158,7 +171,7 @@ def empty_home() -> Iterator[Path]:
 
 
 @pytest.mark.server
-@pytest.mark.usefixtures("pg18_bin", "empty_home")
+@pytest.mark.usefixtures("pg18_bin", "empty_home", "one_round")
 def test_a_similar_host_seeds_the_search_and_another_one_does_not() -> None:
     here = document_of(inspect_host())
     with closing(open_store()) as store:
@@ -166,16 +179,14 @@ def test_a_similar_host_seeds_the_search_and_another_one_does_not() -> None:
         store.save(on_a_host("unrecorded", {}, work_mem="64MB"))
         large = {**here, "cpu": {"logical_count": known(512)}, "limits": {"cpu_count": known(512)}}
         store.save(on_a_host("from-a-large-one", large, work_mem="64MB"))
-    design = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05)
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), SHORT, as_booted=AS_ASKED)
     request = TuneRequest(conditions, Variant("default"), budget_s=400.0, warm_start=("similar",))
     heard = Impatient()
     with pytest.raises(EnoughError):
         tune(request, Lines(), heard)
     assert heard.trials[1].point == {"plan_cache_mode": "force_custom_plan"}
     assert heard.trials[1].rounds  # it was measured like any other
-    kept = max(workspace().experiments().glob("*.tuning.json"))
-    notes = load_tuning(workspace().experiments(), kept.name.removesuffix(".tuning.json")).notes
+    notes = latest_search().notes
     (first,) = (note for note in notes if "as it is in from-here or nearest to that" in note)
     assert "(the nearest of 3; " in first
     (far,) = (note for note in notes if "from-a-large-one" in note)
@@ -184,10 +195,10 @@ def test_a_similar_host_seeds_the_search_and_another_one_does_not() -> None:
 
 
 @pytest.mark.server
-@pytest.mark.usefixtures("pg18_bin", "home")
+@pytest.mark.usefixtures("pg18_bin", "home", "one_round")
 def test_trials_of_a_search_for_several_aims_have_a_figure_of_each() -> None:
     aims = (Aim.THROUGHPUT, Aim.WAL, Aim.TAIL, Aim.MEMORY)
-    design = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05)
+    design = replace(SHORT, writing_slice_s=0.05)
     conditions = Conditions(embedded(), find_workloads(("pgbench-tpcb",), (), 1), design, as_booted=AS_ASKED)
     request = TuneRequest(conditions, Variant("default"), budget_s=400.0, aims=aims)
     heard = Impatient()
@@ -196,8 +207,7 @@ def test_trials_of_a_search_for_several_aims_have_a_figure_of_each() -> None:
     measured = [one for one in heard.trials if one.rounds]
     assert all(tuple(one.by_aim) == aims for one in measured if not one.has_failed)
     assert all(one.incumbent is None for one in heard.trials)
-    kept = max(workspace().experiments().glob("*.tuning.json"))
-    tuning = load_tuning(workspace().experiments(), kept.name.removesuffix(".tuning.json"))
+    tuning = latest_search()
     assert tuning.aims == aims
     assert tuning.trials == tuple(heard.trials)
 

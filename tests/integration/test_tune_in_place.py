@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 from tests.fix_debian import DebianCluster
 from tests.fix_home import pgdyno
-from tests.integration.test_accelerate_loaded import kill_while_changed, restart_command, state
-from tests.integration.test_tune import Heard
+from tests.integration.test_accelerate_loaded import (
+    WHATEVER_ELSE_RUNS,
+    kill_while_changed,
+    restart_command,
+    state,
+)
+from tests.integration.test_tune import EnoughError, Heard, latest_search
 
 from pgdyno.app.arenas.limited_load import LimitedLoads
 from pgdyno.app.arenas.opening import open_attached_arena
@@ -33,27 +38,39 @@ from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Space
-from pgdyno.model.tuning.tuning import TrialState
+from pgdyno.model.tuning.tuning import Trial, TrialState
 from pgdyno.search.searching import CandidateOverLimitError
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 
-SHORT = Design(block_s=0.5, warmup_s=0.2)
+SHORT = Design(block_s=0.5, warmup_s=0.2, clients=1, thresholds=WHATEVER_ELSE_RUNS)
 SHORTEST = replace(SHORT, rounds=1, blocks_per_round=1)  # where no verdict is needed
 DELAY = "commit_delay"
 """Each commit waits so many us for others: a latency that no machine can be faster than."""
 
 
+class AfterATrial(Heard):
+    """Ends the search after its first trial."""
+
+    def tried(self, trial: Trial) -> None:
+        super().tried(trial)
+        raise EnoughError
+
+
 def tuned(
-    cluster: DebianCluster, allowed: Allowed, restart: str | None = None, design: Design = SHORTEST
+    cluster: DebianCluster,
+    allowed: Allowed,
+    restart: str | None = None,
+    design: Design = SHORTEST,
+    listener: Heard | None = None,
 ) -> Tuned:
     attached = attach(cluster.dsn, Figures())
     conditions = Conditions(attached.installation, find_workloads(("pgbench-select",), (), 1), design)
     plan = PlanRequest(layers=(Layer.APPLICATION,))
     request = TuneRequest(conditions, attached.base, budget_s=1.0, plan=plan, most_trials=1)
     access = server_access(cluster.dsn, restart)
-    return tune_in_place(attached, request, access, Lines(), Heard(), allowed)
+    return tune_in_place(attached, request, access, Lines(), listener or Heard(), allowed)
 
 
 def test_the_answer_is_proven_on_the_server_itself_which_is_left_as_found(debian15: DebianCluster) -> None:
@@ -76,33 +93,43 @@ def test_the_answer_is_proven_on_the_server_itself_which_is_left_as_found(debian
     assert ran["tuned", "random_page_cost"] == "1.1"
 
 
-def test_with_a_maintenance_window_what_takes_a_restart_is_one_change(debian15: DebianCluster) -> None:
-    before = state(debian15)
-    done = tuned(debian15, Allowed(OwnerLimits(), restart=True), restart_command(debian15))
-    assert state(debian15) == before
+def test_with_a_maintenance_window_what_takes_a_restart_is_one_change(
+    debian15_as_found: DebianCluster,
+) -> None:
+    before = state(debian15_as_found)
+    heard = AfterATrial()  # a proof would only restart the server more often
+    with pytest.raises(EnoughError):
+        tuned(
+            debian15_as_found,
+            Allowed(OwnerLimits(), restart=True),
+            restart_command(debian15_as_found),
+            listener=heard,
+        )
+    assert state(debian15_as_found) == before
     at_start = {
-        name for (name,) in debian15.execute("SELECT name FROM pg_settings WHERE context = 'postmaster'")
+        name
+        for (name,) in debian15_as_found.execute("SELECT name FROM pg_settings WHERE context = 'postmaster'")
     }
-    restarting = [one for one in done.tuning.space.dimensions if one.key in at_start]
+    restarting = [one for one in latest_search().space.dimensions if one.key in at_start]
     assert len(restarting) == 1
     assert "shared_buffers" in {restarting[0].key, *restarting[0].brings}
-    assert restarting[0].key in done.tuning.trials[0].point
-    assert done.tuning.trials[0].rounds
+    assert restarting[0].key in heard.trials[0].point
+    assert heard.trials[0].rounds
 
 
-def test_a_restart_that_nobody_said_how_to_make_is_refused(debian15: DebianCluster) -> None:
+def test_a_restart_that_nobody_said_how_to_make_is_refused(debian15_as_found: DebianCluster) -> None:
     with pytest.raises(UsageError, match="lets the server be restarted, and pgdyno does not know how"):
-        tuned(debian15, Allowed(OwnerLimits(), restart=True))
+        tuned(debian15_as_found, Allowed(OwnerLimits(), restart=True))
 
 
-def test_a_server_that_is_over_a_limit_as_found_is_not_searched_on(debian15: DebianCluster) -> None:
-    before = state(debian15)
+def test_a_server_that_is_over_a_limit_as_found_is_not_searched_on(debian15_as_found: DebianCluster) -> None:
+    before = state(debian15_as_found)
     with pytest.raises(RefusedError) as caught:
-        tuned(debian15, Allowed(OwnerLimits(memory_bytes=1 << 20)))
+        tuned(debian15_as_found, Allowed(OwnerLimits(memory_bytes=1 << 20)))
     assert caught.value.message == "the server goes over a limit as it was found, under this load"
     assert caught.value.detail is not None
     assert caught.value.detail.endswith("in memory, and --limit-memory is 1\u00a0MB")
-    assert state(debian15) == before
+    assert state(debian15_as_found) == before
 
 
 def test_a_trial_over_a_limit_is_ended_and_its_values_are_put_back_at_once(debian15: DebianCluster) -> None:
@@ -117,7 +144,7 @@ def test_a_trial_over_a_limit_is_ended_and_its_values_are_put_back_at_once(debia
     limits, exempt = OwnerLimits(latency_ms=50.0), frozenset({"default"})
     limited = partial(LimitedLoads.of, limits=limits, exempt=exempt)
     workloads = find_workloads(("pgbench-tpcb",), (), 1)
-    design = design_in_place(replace(SHORT, block_s=3.0), limits)
+    design = design_in_place(replace(SHORT, block_s=2.0), limits)
     with open_attached_arena(*place, switch, Lines(), limited) as arena:
         arena.load(attached.base, workloads["pgbench-tpcb"].data_set)
         rounds = RoundsInPlace(
@@ -133,11 +160,11 @@ def test_a_trial_over_a_limit_is_ended_and_its_values_are_put_back_at_once(debia
     assert state(debian15) == before
 
 
-def test_between_trials_the_server_has_what_was_found(debian15: DebianCluster) -> None:
-    attached = attach(debian15.dsn, Figures())
+def test_between_trials_the_server_has_what_was_found(debian15_as_found: DebianCluster) -> None:
+    attached = attach(debian15_as_found.dsn, Figures())
     change = Change("commit_delay", SETTING, DELAY, "0", "0", Effect.RELOAD)
     plan = Plan((PlanLine(change, Layer.APPLICATION, "", "", Risk.SAFE, ""),), (), (), None)
-    switch = Switch(server_access(debian15.dsn), attached.base, plan, allow_restart=False)
+    switch = Switch(server_access(debian15_as_found.dsn), attached.base, plan, allow_restart=False)
     place = (attached.dsn, attached.data_directory, attached.installation)
     data_set = find_workloads(("pgbench-select",), (), 1)["pgbench-select"].data_set
     tried = replace(attached.base, name="candidate", settings={**attached.base.settings, DELAY: "100"})
@@ -145,11 +172,11 @@ def test_between_trials_the_server_has_what_was_found(debian15: DebianCluster) -
         arena.load(attached.base, data_set)
         arena.restore([tried], [0], data_set)
         with arena.arms([tried], [0], data_set):
-            assert debian15.execute("SHOW commit_delay") == [("100",)]
-        assert debian15.execute("SHOW commit_delay") == [("0",)]
+            assert debian15_as_found.execute("SHOW commit_delay") == [("100",)]
+        assert debian15_as_found.execute("SHOW commit_delay") == [("0",)]
         with pytest.raises(ZeroDivisionError), arena.arms([tried], [0], data_set):
             raise ZeroDivisionError
-        assert debian15.execute("SHOW commit_delay") == [("0",)]
+        assert debian15_as_found.execute("SHOW commit_delay") == [("0",)]
 
 
 def test_killed_while_a_candidate_is_measured_it_is_reverted(debian15: DebianCluster, home: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_bank import SETTINGS, capture, initialise, repeating, transfers
+from tests.fix_copies import bench_briefly
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
@@ -82,7 +83,7 @@ def test_a_captured_workload_is_measured_on_a_copy_that_reaches_nowhere(
     file, dsn = tmp_path / "bank.toml", server.dsn_for("postgres", "bank")
     server.execute("ALTER DATABASE bank RESET search_path")
     with transfers(server), repeating(server, _MOODY):
-        workload = capture(server, "bank", file)
+        workload = capture(server, "bank", file, seconds=4)
     assert any(ColumnValue("public.moods.mood") in call.parameters for call in calls_of(workload))
 
     copied = pgdyno("workload", "copy", str(file), "--dsn", dsn)
@@ -100,11 +101,7 @@ def test_a_captured_workload_is_measured_on_a_copy_that_reaches_nowhere(
     assert "the copy is without extension postgres_fdw" in synthetic.stdout
     dump.write_bytes(original)
 
-    measured = pgdyno(
-        *("bench", str(file), "--pg-bin", str(server.bin_directory), "--blocks", "1", "--block", "1s"),
-        PGDYNO_HOME=str(home),
-        PGDYNO_AS_BOOTED="1",
-    )
+    measured = bench_briefly(server, file, home)
     assert measured.returncode == 0, measured.stderr
     for kind in ("EVENT TRIGGER", "SERVER", "USER MAPPING", "extension postgres_fdw"):
         assert f"copy is without {kind}" in measured.stderr
