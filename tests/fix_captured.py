@@ -72,7 +72,7 @@ def replay_on_a_copy(server: RealServer, database: str, file: Path, home: Path) 
     copy = f"{database}_copy"
     server.execute(f"DROP DATABASE IF EXISTS {copy}")
     server.execute(f"CREATE DATABASE {copy} TEMPLATE {database}")
-    arguments = ("--dsn", server.dsn_for("app", copy), "--allow-load", "--for", "4s", "--json")
+    arguments = ("--dsn", server.dsn_for("app", copy), "--allow-load", "--for", "2s", "--json")
     done = pgdyno("workload", "replay", str(file), *arguments, PGDYNO_HOME=str(home))
     assert done.returncode == 0, done.stderr
     printed: Mapping[str, Any] = json.loads(done.stdout)

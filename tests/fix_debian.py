@@ -1,8 +1,9 @@
 """A cluster of Debian's own making: ``pg_createcluster`` and ``pg_ctlcluster``, configuration in /etc.
 
 ``debian15`` is fresh for one test and dropped afterwards; ``debian15_as_found`` is shared by the tests of a
-module, which leave it as they found it. They need root and Debian's packages
-postgresql-15 and postgresql-common; without them its tests are skipped.
+module, which leave it as they found it, and modules may make a ``debian_cluster`` of their own.
+``pg_createcluster`` takes over a data directory that was copied, because initdb takes a second of CPU time.
+It needs root and Debian's packages postgresql-15 and postgresql-common; without them its tests are skipped.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_servers import free_port, owned_directory
+from tests.cluster_template import make_cluster
+from tests.fix_servers import as_unprivileged, free_port, owned_directory
 
 VERSION = "15"
+PROGRAMS = Path("/usr/lib/postgresql", VERSION, "bin")
 CONFIGURATION = "shared_buffers = 64MB\n"
 
 
@@ -61,32 +64,32 @@ class DebianCluster:
 @pytest.fixture
 def debian15() -> Iterator[DebianCluster]:
     """Return a PostgreSQL 15 of the test's own."""
-    with _running_cluster() as cluster:
+    with debian_cluster() as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="module")
 def debian15_as_found() -> Iterator[DebianCluster]:
     """Return a PostgreSQL 15 for all tests of a module that leave it as they found it."""
-    with _running_cluster() as cluster:
+    with debian_cluster() as cluster:
         yield cluster
 
 
 @contextmanager
-def _running_cluster() -> Iterator[DebianCluster]:
+def debian_cluster() -> Iterator[DebianCluster]:
     """Provide a PostgreSQL 15 started by ``pg_ctlcluster``, with a file of its own in conf.d."""
-    if shutil.which("pg_createcluster") is None or not Path("/usr/lib/postgresql", VERSION).is_dir():
+    if shutil.which("pg_createcluster") is None or not PROGRAMS.is_dir():
         pytest.skip("Debian's PostgreSQL 15 is not installed: apt install postgresql-15")
     if os.geteuid() != 0:
         pytest.skip("pg_createcluster needs root")
     directory = owned_directory(Path(tempfile.gettempdir()), "pgdyno-deb-")
     cluster = DebianCluster(directory.name.removeprefix("pgdyno-").replace("-", "_"), directory, free_port())
     try:
+        make_cluster(PROGRAMS, as_unprivileged(), directory)
         _run(
             "pg_createcluster", VERSION, cluster.name, "--datadir", str(cluster.data_directory),
             "--socketdir", str(directory), "--port", str(cluster.port),
             "--logfile", str(directory / "log"), "--start-conf", "manual",
-            "--", "--auth-local=trust",
         )  # fmt: skip
         conf = cluster.configuration_directory / "conf.d/site.conf"
         conf.write_text(CONFIGURATION, encoding="utf-8")

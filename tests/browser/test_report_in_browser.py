@@ -174,7 +174,7 @@ def test_a_page_that_does_load_and_run_things_is_noticed(tab: Tab, tmp_path: Pat
     [experiment, crowded, of_ten_steps, of_a_grid, of_a_crowded_grid],
     ids=["usual", "crowded", "ten steps", "grid", "crowded grid"],
 )
-@pytest.mark.parametrize("width", [PHONE, 768, DESKTOP])
+@pytest.mark.parametrize("width", [PHONE, pytest.param(768, marks=pytest.mark.long), DESKTOP])
 def test_nothing_sticks_out_overlaps_or_is_cut_off(
     tab: Tab, tmp_path: Path, of: Callable[[], Experiment], width: int
 ) -> None:
@@ -196,9 +196,20 @@ def test_all_texts_have_the_contrast_that_wcag_asks_for(
     assert tab.evaluate(CONTRASTS) >= 4.5
 
 
+# Places do not depend on colours: each width in one scheme, and the others as well in make test-long.
+of_widths_and_schemes = pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (PHONE, "dark"),
+        (DESKTOP, "light"),
+        pytest.param(PHONE, "light", marks=pytest.mark.long),
+        pytest.param(DESKTOP, "dark", marks=pytest.mark.long),
+    ],
+)
+
+
 @pytest.mark.parametrize("search", [tuning, of_a_long_search], ids=["usual", "long"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@of_widths_and_schemes
 def test_a_search_is_readable(
     tab: Tab, tmp_path: Path, search: Callable[[], Tuning], scheme: str, width: int
 ) -> None:
@@ -215,8 +226,7 @@ def test_a_search_is_readable(
     assert tab.complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [PHONE, DESKTOP])
+@of_widths_and_schemes
 def test_a_front_is_readable(tab: Tab, tmp_path: Path, scheme: str, width: int) -> None:
     opened(tab, tmp_path, of_a_front, width, scheme, for_a_front)
     tab.evaluate(OPEN_ALL)

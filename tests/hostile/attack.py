@@ -1,11 +1,13 @@
-"""A command of pgdyno against a hostile server, and what became of it."""
+"""A command of pgdyno against a hostile server, and what became of it.
+
+Commands of pgdyno are forked from a process that has loaded it; the memory that this takes counts as theirs.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from tests.forked import Forked
 from tests.hostile.behaviours import Case
 from tests.hostile.peer import Peer
 
@@ -21,7 +24,6 @@ LIMIT_BYTES = 512 << 20  # a third of it is what apply takes without any attack
 _POLL_S = 0.02
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ENDS = {0, 1, 2, 3, 4}
-PGDYNO = (sys.executable, "-m", "pgdyno")
 _UNFORESEEN = "PGD-900"
 
 
@@ -71,39 +73,55 @@ def attack(
     environment: Mapping[str, str],
     *,
     limit_s: float = LIMIT_S,
-    program: Sequence[str] = PGDYNO,
+    program: Sequence[str] = (),
 ) -> Outcome:
-    """Run a command against the peer; ``{dsn}`` in its arguments is where that listens."""
+    """Run a command of pgdyno, or a program, against the peer.
+
+    ``{dsn}`` in its arguments is where that listens.
+    """
     with Peer(upstream, case.make) as peer, TemporaryFile() as out, TemporaryFile() as err:
         began = time.monotonic()
-        process = subprocess.Popen(
-            [*program, *(text.replace("{dsn}", peer.dsn) for text in arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            env={**os.environ, **environment},
+        argv = [text.replace("{dsn}", peer.dsn) for text in arguments]
+        exit_code, rss_bytes = _watch(
+            _start(program, argv, {**os.environ, **environment}, out, err), began + limit_s
         )
-        exit_code, rss_bytes = _watch(process, began + limit_s)
         wall_s = time.monotonic() - began
         return Outcome(name, case, peer.has_acted, exit_code, wall_s, rss_bytes, _text(out), _text(err))
 
 
-def _watch(process: subprocess.Popen[bytes], deadline_s: float) -> tuple[int | None, int]:
+def _start(
+    program: Sequence[str],
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    out: IO[bytes],
+    err: IO[bytes],
+) -> subprocess.Popen[bytes] | Forked:
+    if not program:
+        return Forked(argv, environment, out, err)
+    return subprocess.Popen(
+        [*program, *argv], stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
+    )
+
+
+def _watch(process: subprocess.Popen[bytes] | Forked, deadline_s: float) -> tuple[int | None, int]:
     """Return the exit code, and the most memory; a process that takes too much of anything is ended."""
     peak = 0
-    while process.poll() is None:
+    while (code := process.poll()) is None:
         peak = max(peak, _peak_bytes(process.pid))
         if time.monotonic() > deadline_s or peak > 2 * LIMIT_BYTES:
             process.kill()
             process.wait()
             return None, peak
         time.sleep(_POLL_S)
-    return process.returncode, peak
+    return code, peak
 
 
 def _peak_bytes(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)  # none: it has just ended
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended, as it has where nothing is found
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
     return int(found[1]) << 10 if found else 0
 
 

@@ -39,7 +39,7 @@ ETC = Path("/etc")
 JOURNAL = workspace().root / "journal"
 VARIANT = Variant("default")
 SHOWN = ("Uid", "Gid", "NoNewPrivs", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-_MOMENTS = 30  # at which a process is killed while useradd runs
+_MOMENTS = 15  # at which a process is killed while useradd runs
 
 
 def users() -> dict[str, str]:
@@ -221,6 +221,7 @@ ACTIONS: dict[str, Callable[[], Any]] = {
     "half": half,
     "in use": in_use,
     "serve": serve,
+    "account": lambda: current_account().name,
 }
 
 if __name__ == "__main__":

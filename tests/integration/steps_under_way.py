@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import queue
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import psycopg
 import pytest
 from tests.fix_servers import wait_until
+from tests.forked import Forked
 
 LIMIT_S = 60.0
 
@@ -24,7 +24,7 @@ LIMIT_S = 60.0
 class Running:
     """A run, its progress as it comes, and its scratch server."""
 
-    process: subprocess.Popen[str]
+    process: Forked
     lines: queue.SimpleQueue[str | None]
     seen: str = ""
     known: set[int] = field(default_factory=set)  # every process that was found to belong to it
@@ -91,15 +91,11 @@ class Running:
 def running(rows: str, *more: str, **environment: str) -> Iterator[Running]:
     """Run the benchmark with one client; nothing of it is left at the end."""
     argv = ["run", "insert-benchmark", "--embedded", "--clients", "1", "--rows", rows, "--blocks", "1", *more]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pgdyno", *argv],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
+    reading, writing = os.pipe()
+    with Path(os.devnull).open("wb") as nowhere, os.fdopen(writing, "wb") as said:
+        process = Forked(argv, {**os.environ, **environment}, nowhere, said)
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
+    reader = threading.Thread(target=_read, args=(os.fdopen(reading), lines), daemon=True)
     reader.start()
     try:
         yield Running(process, lines)
@@ -109,9 +105,8 @@ def running(rows: str, *more: str, **environment: str) -> Iterator[Running]:
         reader.join(LIMIT_S)
 
 
-def _read(process: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
-    assert process.stderr is not None
-    with process.stderr as said:
+def _read(said: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    with said:
         for line in said:
             lines.put(line)
     lines.put(None)

@@ -153,7 +153,7 @@ def test_servers_and_load_run_as_it_and_data_sets_change_with_the_account(etc: O
     assert owners(etc.home, uid) != []
     assert etc.pgdyno("revert", "--host-only").returncode == 0
     assert owners(etc.home, uid) == []
-    assert json.loads(etc.driven("serve"))["account"] == before["account"]
+    assert json.loads(etc.driven("account")) == before["account"]
 
 
 def owners(home: Path, uid: int) -> list[Path]:

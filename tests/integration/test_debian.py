@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from click.testing import CliRunner
-from tests.fix_debian import VERSION, DebianCluster
+from tests.fix_debian import VERSION, DebianCluster, debian_cluster
 from tests.fix_home import pgdyno
 from tests.shop import buying
 
@@ -25,6 +26,13 @@ SHORT = Design(
     thresholds=VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9),
 )
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
+
+
+@pytest.fixture(scope="module")
+def debian15() -> Iterator[DebianCluster]:
+    """A cluster for all tests: each puts back what it changes."""
+    with debian_cluster() as made:
+        yield made
 
 
 def settings(cluster: DebianCluster) -> dict[str, str]:
@@ -143,3 +151,5 @@ def test_a_server_found_with_fsync_off_is_not_improved_on(debian15: DebianCluste
     assert done.returncode == 4
     assert "may lose data as it is set up now" in done.stderr
     assert "fsync" in done.stderr
+    debian15.execute("ALTER SYSTEM RESET fsync")
+    debian15.execute("SELECT pg_reload_conf()")

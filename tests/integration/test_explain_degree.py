@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -56,9 +57,7 @@ def dsn_of(server: RealServer, wanted: Mapping[str, str]) -> str:
 
 
 def major_of(server: RealServer) -> int:
-    ((version,),) = server.execute("SELECT current_setting('server_version_num')::int / 10000")
-    assert isinstance(version, int)
-    return version
+    return int((server.data_directory / "PG_VERSION").read_text())
 
 
 def explained_workers(connection: psycopg.Connection, sql: str) -> int:
@@ -95,7 +94,16 @@ def test_the_tables_have_the_pages_that_the_cases_count_on(server: RealServer) -
     assert index == (276,)
 
 
-@pytest.mark.parametrize("case", cases(), ids=str)
+def on_majors(case: Case) -> Iterator[Any]:
+    """Try a case on PostgreSQL 18, and on 15 as well if they name its settings otherwise."""
+    yield pytest.param("pg18", case, id=f"pg18-{case}")
+    marks = () if DEBUG in case.settings else (pytest.mark.long,)
+    yield pytest.param("pg15", case, id=f"pg15-{case}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("server", "case"), [one for case in cases() for one in on_majors(case)], indirect=["server"]
+)
 def test_what_decides_is_named_and_the_advice_leads_there(server: RealServer, case: Case) -> None:
     dsn = dsn_of(server, case.settings)
     degree = explain_degree_of(case.sql, case.workers, dsn)

@@ -17,7 +17,10 @@ from tests.fix_home import Run, pgdyno
 from tests.fix_servers import RealServer, running_server
 from tests.integration.journal_support import pg_ctl_restart, under_pg_ctl
 
-from pgdyno.app.planning.advise import format_names
+from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
+from pgdyno.app.planning.advise import AdviseRequest, advise, format_names
+from pgdyno.levers.engine.resources import Figures
+from pgdyno.model.hosts.host import Host
 
 pytestmark = pytest.mark.server
 
@@ -128,6 +131,17 @@ def test_a_password_in_what_is_no_connection_string_comes_out_nowhere(dsn: str) 
     assert not found_in(done.stdout, done.stderr)
 
 
+def test_advice_has_no_password_in_any_format(server: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    found = inspect_dsn(server.tcp_dsn_for("loader"), Figures())
+    assert isinstance(found.host, Host)
+    assert isinstance(found.inspected, InspectedServer)
+    for name in format_names():
+        text = advise(found.host, found.inspected.server, AdviseRequest(format_name=name)).text
+        assert text
+        assert not found_in(text), name
+
+
 def test_no_command_writes_or_keeps_a_password(server: RealServer, home: Path) -> None:
     dsn, environment = in_environment(server, PASSWORD, home)
 
@@ -139,8 +153,7 @@ def test_no_command_writes_or_keeps_a_password(server: RealServer, home: Path) -
 
     at = ("--dsn", dsn)
     run("inspect", *at)
-    for name in format_names():
-        run("advise", "--format", name, *at)
+    run("advise", "--format", "conf", *at)
     run("levers", "--json", *at)
     run("explain-degree", *at, QUERY)
     restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))

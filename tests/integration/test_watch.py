@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_debian import DebianCluster
+from tests.fix_debian import DebianCluster, debian_cluster
 from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
@@ -42,6 +42,13 @@ pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("h
 SHORT = Pace(period_s=1.5, settle_s=1.1, warm_s=0.1, back_s=30.0, pairs=6)
 NO_INDEX = {"enable_indexscan": "off", "enable_bitmapscan": "off"}
 BASE = Variant("as-found")
+
+
+@pytest.fixture(scope="module")
+def debian15() -> Iterator[DebianCluster]:
+    """A cluster for all tests: each puts back what it changes."""
+    with debian_cluster() as made:
+        yield made
 
 
 @dataclass
@@ -76,6 +83,7 @@ def traffic(cluster: DebianCluster) -> Iterator[None]:
         is_over.set()
         for thread in threads:
             thread.join()
+        cluster.execute("DROP TABLE account")
 
 
 def look_up(dsn: str, is_over: threading.Event) -> None:
@@ -85,7 +93,7 @@ def look_up(dsn: str, is_over: threading.Event) -> None:
             suppress(psycopg.OperationalError),
             psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection,
         ):
-            while not is_over.wait(0.002):
+            while not is_over.wait(0.005):
                 connection.execute("SELECT balance FROM account WHERE id = 12345")
 
 
@@ -134,6 +142,9 @@ def test_a_plan_whose_tail_is_unknown_is_tried_and_kept_where_it_does_no_harm(
     assert debian15.execute("SHOW enable_indexscan") == [("on",)]
     assert revert(access, RevertRequest()).is_complete
     assert debian15.execute("SHOW enable_indexscan") == [("off",)]
+    for name in NO_INDEX:
+        debian15.execute(f"ALTER SYSTEM RESET {name}")
+    debian15.control("reload")
 
 
 def test_a_server_that_restarts_while_it_is_watched_gets_back_what_was_found(
@@ -231,6 +242,8 @@ def test_a_server_that_counts_nothing_is_refused_before_anything_is_measured(
     debian15.control("reload")
     with pytest.raises(UsageError) as caught:
         require_counted(access)
+    debian15.execute("ALTER SYSTEM RESET track_activities")
+    debian15.control("reload")
     assert str(caught.value) == (
         "this server's own traffic cannot be watched\n"
         "DETAIL:  pg_stat_database: track_activities or track_counts is off\n"

@@ -85,7 +85,7 @@ def test_a_program_of_many_kinds_of_statements_is_captured_and_replayed(
 ) -> None:
     file = tmp_path / "shop.toml"
     with buying.load(server.dsn_for("postgres", "shop")):
-        workload = capture(server, "shop", file, seconds=8)  # its blocks are short, and other tests run too
+        workload = capture(server, "shop", file, seconds=6)  # its blocks are short, and other tests run too
     assert workload.replayed_share >= 0.9
     assert {one.why for one in workload.omitted} == {"COPY: its rows are not in the server's statistics"}
     # Lines belong to the order that was just inserted, and the order to the customer whose cart it was.
@@ -141,7 +141,7 @@ def test_a_file_has_no_values_of_rows_and_no_constants(server: RealServer, tmp_p
         stack.enter_context(buying.load(server.dsn_for("postgres", "shop")))
         for one in planted:
             stack.enter_context(one)
-        workload = capture(server, "shop", file)
+        workload = capture(server, "shop", file, seconds=3)
     assert buying.SECRET not in file.read_text()
     assert "planted" not in file.read_text()
     assert {"ALTER ROLE …", "DO …", "SET …"} <= {one.sql for one in workload.omitted}

@@ -50,14 +50,14 @@ def assert_is_tpcb(workload: CapturedWorkload) -> CapturedTransaction:
 
 
 @pytest.mark.parametrize(
-    ("destination", "protocol", "settings"),
+    ("destination", "protocol", "settings", "is_replayed"),  # once each protocol; test_workload.py: prepared
     [
-        ("csvlog", "simple", {"log_statement": "all", "log_min_duration_statement": "0"}),
-        ("csvlog", "prepared", {"log_statement": "none", "log_min_duration_statement": "0"}),
-        ("jsonlog", "prepared", {"log_statement": "all", "log_min_duration_statement": "0"}),
-        ("jsonlog", "extended", {"log_statement": "all", "log_duration": "on"}),
-        ("stderr", "simple", {"log_statement": "none", "log_min_duration_statement": "0"}),
-        ("stderr", "prepared", {"log_statement": "all"}),
+        ("csvlog", "simple", {"log_statement": "all", "log_min_duration_statement": "0"}, True),
+        ("csvlog", "prepared", {"log_statement": "none", "log_min_duration_statement": "0"}, False),
+        ("jsonlog", "prepared", {"log_statement": "all", "log_min_duration_statement": "0"}, False),
+        ("jsonlog", "extended", {"log_statement": "all", "log_duration": "on"}, True),
+        ("stderr", "simple", {"log_statement": "none", "log_min_duration_statement": "0"}, False),
+        ("stderr", "prepared", {"log_statement": "all"}, False),
     ],
 )
 def test_transactions_of_pgbench_are_known_exactly(
@@ -67,6 +67,8 @@ def test_transactions_of_pgbench_are_known_exactly(
     destination: str,
     protocol: str,
     settings: Mapping[str, str],
+    *,
+    is_replayed: bool,
 ) -> None:
     nothing = {"log_statement": "none", "log_min_duration_statement": "-1", "log_duration": "off"}
     before = set_logging(server, destination, **{**nothing, **settings})
@@ -83,10 +85,11 @@ def test_transactions_of_pgbench_are_known_exactly(
     assert bool(workload.pauses_s) is has_times
     shown = pgdyno("workload", "inspect", str(tmp_path / "bank.toml")).stdout
     assert ("replay --pauses does so, too" in shown) is has_times
-    found = replay_on_a_copy(server, "bank", tmp_path / "bank.toml", home)
-    assert found["replay"]["run"]["errors"] == {}
-    assert found["replay"]["likeness"]["by_quantity"].keys() == {"calls"}
-    assert found["likeness"] >= 0.95, found
+    if is_replayed:
+        found = replay_on_a_copy(server, "bank", tmp_path / "bank.toml", home)
+        assert found["replay"]["run"]["errors"] == {}
+        assert found["replay"]["likeness"]["by_quantity"].keys() == {"calls"}
+        assert found["likeness"] >= 0.95, found
 
 
 def test_an_older_server_s_log_is_read_as_well(pg15_bin: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ log_directory = 'log'
 log_connections = on
 log_line_prefix = '%m [%p] %d '
 """
-_REPLAYED_S = 3
+_REPLAYED_S = 2
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +124,9 @@ def test_pauses_and_a_rate_are_refused(server: RealServer, logged: tuple[Path, C
 
 def test_watching_sees_pauses_end(server: RealServer, tmp_path: Path) -> None:
     file = tmp_path / "bank.toml"
-    with pausing_sessions(server, clients=40, pause_ms=20):
+    with pausing_sessions(server, clients=20, pause_ms=20):
         done = pgdyno(
-            "workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), "--for", "8s", str(file)
+            "workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), "--for", "6s", str(file)
         )
     assert done.returncode == 0, done.stderr
     workload = read_workload_file(file)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,9 +25,10 @@ _SMALL = BUNDLES / "create-index.zip"
 _LARGEST, *_NEXT = sorted((BUNDLES / "bundles").glob("*.zip"), key=lambda path: -path.stat().st_size)[:3]
 _LARGE = [_LARGEST, *(pytest.param(path, marks=pytest.mark.long) for path in _NEXT)]
 
-# The kernel counts the highest use of memory; "5" sets its count back: see proc_pid_clear_refs(5).
-_IMPORT = """
-import sys
+# The kernel counts the highest use of memory; "5" sets its count back: see proc_pid_clear_refs(5). An import
+# is one of a fork, which begins with a small one: what that touches of programs is no other import's.
+_IMPORTS = """
+import json, os, sys
 from pathlib import Path
 from pgdyno.app.results.bundle_import import import_bundle
 from pgdyno.model.errors import StorageError
@@ -37,34 +37,52 @@ def kilobytes(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line.split()[1] for line in lines if line.startswith(name)))
 
+def taken(path):
+    import_bundle(Path(sys.argv[1]))
+    Path("/proc/self/clear_refs").write_text("5")
+    before, refusal = kilobytes("VmRSS"), ""
+    try:
+        import_bundle(Path(path))
+    except StorageError as error:
+        refusal = str(error)
+    return (kilobytes("VmHWM") - before) * 1024, refusal
+
+os.environ["PGDYNO_HOME"] = sys.argv[2]
 import_bundle(Path(sys.argv[1]))
-Path("/proc/self/clear_refs").write_text("5")
-before = kilobytes("VmRSS")
-try:
-    import_bundle(Path(sys.argv[2]))
-except StorageError as error:
-    print(error, file=sys.stderr)
-print((kilobytes("VmHWM") - before) * 1024)
+for line in sys.stdin:
+    path, os.environ["PGDYNO_HOME"] = json.loads(line)
+    if os.fork() == 0:
+        print(json.dumps(taken(path)), flush=True)
+        os._exit(0)
+    os.wait()
 """
 
+Taken = Callable[[Path, Path], tuple[int, str]]
+"""Returns the memory that an import of a bundle into a home takes, and why it was refused."""
 
-def memory_bytes(path: Path, home: Path) -> int:
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Taken]:
+    """Provide a process that has loaded pgdyno, and forks for each import."""
+    command = [sys.executable, "-c", _IMPORTS, str(_SMALL), str(tmp_path_factory.mktemp("home"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+
+        def ask(path: Path, home: Path) -> tuple[int, str]:
+            print(json.dumps([str(path), str(home)]), file=asked, flush=True)
+            took_bytes, refusal = json.loads(answers.readline())
+            return took_bytes, refusal
+
+        yield ask
+        asked.close()
+
+
+def memory_bytes(path: Path, home: Path, taken: Taken) -> int:
     took_bytes, refusal = taken(path, home)
     assert refusal == ""
     return took_bytes
-
-
-def taken(path: Path, home: Path) -> tuple[int, str]:
-    """Return the memory that an import takes, and why it was refused."""
-    done = subprocess.run(
-        [sys.executable, "-c", _IMPORT, str(_SMALL), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PGDYNO_HOME": str(home)},
-    )
-    assert done.returncode == 0, done.stderr
-    return int(done.stdout), done.stderr
 
 
 def uncompressed(path: Path, files: Mapping[str, bytes]) -> Path:
@@ -81,8 +99,8 @@ def document(**members: object) -> bytes:
 
 
 @pytest.mark.parametrize("path", _LARGE, ids=lambda path: Path(path).stem)
-def test_a_bundle_of_a_whole_experiment(path: Path, tmp_path: Path) -> None:
-    assert memory_bytes(path, tmp_path) <= MOST * path.stat().st_size
+def test_a_bundle_of_a_whole_experiment(path: Path, tmp_path: Path, taken: Taken) -> None:
+    assert memory_bytes(path, tmp_path, taken) <= MOST * path.stat().st_size
 
 
 _OBJECTS = [{"a": 100_000 + n % 900_000} for n in range(400_000)]
@@ -98,17 +116,17 @@ _OBJECTS = [{"a": 100_000 + n % 900_000} for n in range(400_000)]
     ],
     ids=["objects", "numbers", "texts", "members"],
 )
-def test_a_document_of_nothing_but_small_parts(host: object, tmp_path: Path) -> None:
+def test_a_document_of_nothing_but_small_parts(host: object, tmp_path: Path, taken: Taken) -> None:
     path = uncompressed(tmp_path / "b.zip", {"experiment.json": document(host=host)})
-    assert memory_bytes(path, tmp_path / "home") <= MOST * path.stat().st_size
+    assert memory_bytes(path, tmp_path / "home", taken) <= MOST * path.stat().st_size
 
 
-def test_series_of_very_many_short_lines(tmp_path: Path) -> None:
+def test_series_of_very_many_short_lines(tmp_path: Path, taken: Taken) -> None:
     slices = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
     lines = [f"sysbench-read-only,1,1,plan,{n},{n},3,4\r\n" for n in range(100_000)]
     files = {"experiment.json": document(), "slices.csv": (slices + "".join(lines)).encode()}
     path = uncompressed(tmp_path / "b.zip", files)
-    assert memory_bytes(path, tmp_path / "home") <= MOST * path.stat().st_size
+    assert memory_bytes(path, tmp_path / "home", taken) <= MOST * path.stat().st_size
 
 
 _ARM = {"variant": "plan", "transactions": 1, "running_s": 1.0}
@@ -126,7 +144,9 @@ _PLACE = {"workload": "w", "round": 0, "index": 0, "started_ns": 0}
     ],
     ids=["numbers", "objects", "members", "arms", "texts"],
 )
-def test_a_document_in_which_everything_is_wrong(members: Mapping[str, object], tmp_path: Path) -> None:
+def test_a_document_in_which_everything_is_wrong(
+    members: Mapping[str, object], tmp_path: Path, taken: Taken
+) -> None:
     path = uncompressed(tmp_path / "b.zip", {"experiment.json": document(**members)})
     took_bytes, refusal = taken(path, tmp_path / "home")
     assert took_bytes <= _OF_A_SMALL_ONE
@@ -134,7 +154,7 @@ def test_a_document_in_which_everything_is_wrong(members: Mapping[str, object], 
     assert len(refusal) < 2000
 
 
-def test_a_list_of_checksums_of_nothing_but_line_feeds(tmp_path: Path) -> None:
+def test_a_list_of_checksums_of_nothing_but_line_feeds(tmp_path: Path, taken: Taken) -> None:
     with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
         archive.writestr("x/experiment.json", document())
         archive.writestr("x/SHA256SUMS", b"\n" * (2 << 20))
