@@ -7,6 +7,7 @@ the last of their processes.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -98,8 +99,8 @@ class NamespaceHost:
         run("ip", "-n", self.namespace, "link", "set", "eth0", state)
 
     def pids(self) -> tuple[int, ...]:
-        """Return its processes, sshd first."""
-        return tuple(sorted(map(int, run("ip", "netns", "pids", self.namespace).split())))
+        """Return its processes, sshd first: the oldest, not the lowest number, which may have begun anew."""
+        return tuple(sorted(map(int, run("ip", "netns", "pids", self.namespace).split()), key=started_ticks))
 
     def temporary_files(self) -> list[str]:
         """Return the names in its directory of temporary files."""
@@ -178,6 +179,15 @@ def planted(host: NamespaceHost, python: str) -> Iterator[None]:
     finally:
         (host.directory / "bin" / "python3").unlink()
         host.end_sessions()
+
+
+def started_ticks(pid: int) -> float:
+    """Return when a process started, in ticks since the machine did; infinity if it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return math.inf
+    return float(stat.rpartition(")")[2].split()[19])  # field 22; the name before may hold spaces
 
 
 def run(*command: str) -> str:
