@@ -9,9 +9,11 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.building.training import _Lessons, _train_on_one_data_set, identity
+from pgdyno.app.building.lessons import find_lessons, identity
+from pgdyno.app.building.training import _Course, _train_on_one_server, check_settings
 from pgdyno.app.installations import embedded
 from pgdyno.app.measuring.workload_choice import captured_workload
+from pgdyno.model.errors import SettingError
 from pgdyno.model.experiments.workload import CapturedLoad
 from pgdyno.model.variants.variant import Variant
 from pgdyno.workloads import load as bundled_workloads
@@ -21,10 +23,10 @@ pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 
 def test_it_is_run_and_then_chores_outside_the_copy(workload_file: Path) -> None:
     said, shares = Remembered(), list[float]()
-    lessons = _Lessons(said, shares.append, count=2, training_s=1.0)
-    workload, variant = captured_workload(workload_file), Variant("training")
+    course = _Course(said, shares.append, count=2, training_s=1.0)
+    [lesson], variant = find_lessons([str(workload_file)]), Variant("training")
     with open_scratch_arena(embedded(), [variant], said, is_isolated=False, is_timed=False) as arena:
-        _train_on_one_data_set(arena, variant, [workload], lessons)
+        _train_on_one_server(arena, variant, [lesson], course)
     assert said.steps[-2:] == ["training on w", "training on chores"]
     assert shares == [0.5, 1.0]
 
@@ -42,3 +44,21 @@ def test_it_is_known_by_what_it_is_and_by_its_copy(workload_file: Path) -> None:
     assert all(name.startswith("w-") for name in names)
     assert identity(captured_workload(workload_file)) == identity(first)
     assert identity(bundled_workloads()["pgbench-select"]) == "pgbench-select"
+
+
+def test_its_file_takes_settings_like_any_name(workload_file: Path) -> None:
+    [plain, lesson] = find_lessons(
+        [str(workload_file), f"{workload_file}:plan_cache_mode=force_generic_plan"]
+    )
+    assert lesson.workload == plain.workload
+    assert lesson.identity == f"{plain.identity}:plan_cache_mode=force_generic_plan"
+    assert str(lesson.variant) == "w:plan_cache_mode=force_generic_plan"
+
+
+def test_a_setting_that_the_server_does_not_have_is_refused_in_its_own_words() -> None:
+    check_settings(
+        embedded(), find_lessons(["pgbench-tpcb:plan_cache_mode=force_generic_plan"]), Remembered()
+    )
+    with pytest.raises(SettingError) as caught:
+        check_settings(embedded(), find_lessons(["pgbench-tpcb:plan_cache=on"]), Remembered())
+    assert caught.value.message == 'unrecognized configuration parameter "plan_cache"'

@@ -32,6 +32,7 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     "  pgdyno build --source debian:18 --like /usr/lib/postgresql/18 --extensions contrib\n"
     "  pgdyno build --source debian:18 --recipe o2 --machine aarch64\n"
     "  pgdyno build --source debian:18 --patch send-buffer\n"
+    "  pgdyno build --source debian:18 --train sysbench-read-only:plan_cache_mode=force_generic_plan\n"
     "  pgdyno compare source-18@plain built@fast --workload sysbench-read-only",
 )
 @click.option(
@@ -64,8 +65,8 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     "--train",
     "training",
     multiple=True,
-    metavar="WORKLOAD",
-    help="Training workload; repeatable. [default: reading, writing, and chores]",
+    metavar="WORKLOAD[:setting=value,…]",
+    help="Training workload, and settings of its server; repeatable. [default: reading, writing, and chores]",
 )
 @click.option(
     "--like",
@@ -151,8 +152,7 @@ def list_(*, is_json: bool) -> None:
         print_json({"builds": to_document(builds)})
         return
     for build in builds:
-        echo(f"{build.manifest.name:20} {build.manifest.server_version:8} {build.manifest.summary}")
-        echo(f"{'':20} {build.manifest.verification}")
+        _echo(build.manifest)
         if build.is_packaged:
             echo(f"{'':20} from a package, in {build.prefix}")
     if not builds:
@@ -269,7 +269,13 @@ def _print_one(manifest: Manifest, *, is_json: bool) -> None:
         prefix = next(build.prefix for build in list_builds() if build.manifest.name == manifest.name)
         print_json({"server": to_document(manifest), "prefix": prefix})
         return
+    _echo(manifest)
+
+
+def _echo(manifest: Manifest) -> None:
     echo(f"{manifest.name:20} {manifest.server_version:8} {manifest.summary}")
+    if manifest.training:
+        echo(f"{'':20} trained on {manifest.training}")
     echo(f"{'':20} {manifest.verification}")
 
 
@@ -285,5 +291,10 @@ def _without_common(first: object, second: object) -> tuple[str, str]:
 def _words(value: object) -> list[str]:
     if value is None:
         return ["none"]
-    texts = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    texts = [_text(one) for one in value] if isinstance(value, list) else [str(value)]
     return " ".join(texts).split() or ["none"]
+
+
+def _text(one: object) -> str:
+    """Return a member of a list as text; of a record its values, whose names say nothing there."""
+    return " ".join(map(str, one.values())) if isinstance(one, dict) else str(one)

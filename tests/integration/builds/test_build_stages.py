@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, build, request, stages_of
 
+from pgdyno.app.building.lessons import Lesson
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError
+from pgdyno.model.errors import InstallationError, SettingError
+from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
 from pgdyno.toolchain.optimise.huge_text import moved_bytes
 
@@ -99,3 +102,22 @@ def test_a_build_is_trained_on_what_was_asked_for_and_each_once(tree: Path) -> N
     done = build(asked, Remembered()).optimised
     assert done is not None
     assert [one.workload for one in done.training] == ["pgbench-tpcb", "sysbench-read-only"]
+
+
+def test_the_manifest_has_the_settings_of_the_training_and_they_make_another_build(tree: Path) -> None:
+    asked = "sysbench-read-only", "sysbench-read-only:plan_cache_mode=force_generic_plan"
+    plain, generic = (build(replace(request(tree), training=(one,)), Remembered()) for one in asked)
+    assert (plain.training, generic.training) == asked
+    assert plain.name != generic.name
+
+
+@pytest.mark.usefixtures("plain")
+def test_settings_are_judged_before_anything_is_compiled_for_them(tree: Path) -> None:
+    def refuse(judge: Installation, lessons: Sequence[Lesson], _: object) -> None:
+        assert judge.version == "18.6"
+        raise SettingError(f"no {lessons[0].variant.gucs}")
+
+    said, asked = Remembered(), replace(request(tree), training=("pgbench-tpcb:jit=perhaps",))
+    with pytest.raises(SettingError, match=r"no .*perhaps"):
+        build(asked, said, check_settings=refuse)
+    assert stages_of(said) == ["unpack"]

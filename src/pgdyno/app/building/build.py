@@ -21,11 +21,10 @@ from pathlib import Path
 from pgdyno.app.building.baseline_build import find_baseline_build
 from pgdyno.app.building.build_request import BuildRequest, plan_build
 from pgdyno.app.building.fetch import changed
+from pgdyno.app.building.lessons import find_lessons
 from pgdyno.app.building.parts import PARTS
 from pgdyno.app.building.stages import Building, BuildParts
-from pgdyno.app.building.training import identity
 from pgdyno.app.local_machine import workspace
-from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.model import numbers
 from pgdyno.model.errors import InstallationError, UsageError
 from pgdyno.model.facts import Unknown
@@ -61,8 +60,9 @@ def _build(
     ``following_s``: expected duration of the work that follows this build in the same run.
     """
     place = workspace()
-    workloads = tuple(find_workloads(request.training or TRAINED_ON).values())
-    fetched, plan = plan_build(request, tuple(map(identity, workloads)), place, progress, parts)
+    lessons = find_lessons(request.training or TRAINED_ON)
+    training = tuple(lesson.identity for lesson in lessons)
+    fetched, plan = plan_build(request, training, place, progress, parts)
     found = _installed(place.servers() / plan.name)
     if found is not None:
         progress.step(f"{plan.name} is there already")
@@ -75,11 +75,13 @@ def _build(
     if not following_s:  # else it was said before
         for sentence in plan.configure.left_out:
             progress.step(sentence)
-    building = Building(place, plan, fetched, None, progress, parts, workloads, following_s)
+    building = Building(place, plan, fetched, None, progress, parts, lessons, following_s)
     building.begin()  # its source may not allow it, which is said before anything is compiled
     if plan.is_plain:
         return building.run()
-    return replace(building, reference=_reference(request, building)).run()
+    reference = _reference(request, building)
+    parts.check_settings(reference, lessons, progress)
+    return replace(building, reference=reference).run()
 
 
 def _require_word(root: Path) -> None:

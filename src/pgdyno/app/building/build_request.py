@@ -46,7 +46,7 @@ from pgdyno.toolchain.spec.foreign import NO_BOLT, Foreign, parse_machine, requi
 class BuildRequest:
     """A request for a build.
 
-    ``target`` None: the recipe's; no ``training``: ``TRAINED_ON``.
+    ``target`` None: the recipe's; no ``training``, each ``WORKLOAD[:setting=value,…]``: ``TRAINED_ON``.
 
     ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
     ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
@@ -71,7 +71,7 @@ def plan_build(
     progress: Progress,
     parts: BuildParts,
 ) -> tuple[Fetched, BuildPlan]:
-    """Return the source and the build's plan. ``training`` are the workloads' identities.
+    """Return the source and the build's plan. ``training`` are the lessons' identities.
 
     Requests that can be refused before fetching the source are refused before it.
     """

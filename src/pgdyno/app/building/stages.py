@@ -13,12 +13,12 @@ from pathlib import Path
 from pgdyno.app.building.directory import BuildDirectory
 from pgdyno.app.building.extensions import chosen_modules, copy_trees, install_trees
 from pgdyno.app.building.fetch import Fetched
+from pgdyno.app.building.lessons import Lesson
 from pgdyno.app.building.manifest import describe
 from pgdyno.app.building.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.app.building.verifying.verification import Candidate
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.model.ports import Progress
 from pgdyno.server.process.installation import Installation, installation_at
@@ -47,9 +47,8 @@ class BuildParts:
     find_bolt: Callable[[], bolt.Bolt | None]
     fetch: Callable[[str, Workspace, Progress], Fetched]
     available_memory_bytes: Callable[[], int]
-    train: Callable[
-        [Installation, Installation, Mapping[str, str], Sequence[Workload], Progress, Watch], None
-    ]
+    check_settings: Callable[[Installation, Sequence[Lesson], Progress], None]
+    train: Callable[[Installation, Installation, Mapping[str, str], Sequence[Lesson], Progress, Watch], None]
     verify: Callable[[Candidate, Workspace, Progress, Watch], Verified]
 
 
@@ -57,7 +56,7 @@ class BuildParts:
 class Building:
     """One build under way. ``reference``: a baseline build of the same source; None: this is one.
 
-    ``workloads`` are those that it is trained on. ``following_s``: how long is expected what it is the first
+    ``lessons`` are what it is trained on. ``following_s``: how long is expected what it is the first
     part of.
     """
 
@@ -67,7 +66,7 @@ class Building:
     reference: Installation | None
     progress: Progress
     parts: BuildParts
-    workloads: Sequence[Workload] = ()
+    lessons: Sequence[Lesson] = ()
     following_s: float = 0.0
 
     @property
@@ -165,7 +164,7 @@ class Building:
     def _train(self, watch: Watch) -> None:
         environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
         counting = installation_at(self._at.staged("counting") / "bin", self.place.account)
-        self.parts.train(counting, self._plain, environment, self.workloads, self.progress, watch)
+        self.parts.train(counting, self._plain, environment, self.lessons, self.progress, watch)
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
@@ -195,7 +194,7 @@ class Building:
         # Looked at as it is without counting: nobody could wait for the end of what the other one prints.
         finished = installation_at(self._at.staged("built") / "bin", self.place.account)
         counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
-        self.parts.train(counting, self._plain, {}, self.workloads, self.progress, watch)
+        self.parts.train(counting, self._plain, {}, self.lessons, self.progress, watch)
         deadline_s = time.monotonic() + _COUNTED_WITHIN_S
         while running_from(self._at.staged("branching")):
             if time.monotonic() > deadline_s:

@@ -8,8 +8,6 @@ when it ends. The server is shut down in order, because one that is ended at onc
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.model.document import to_document
+from pgdyno.app.building.lessons import Lesson
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import DataSet, Workload
 from pgdyno.model.plans.recipe import TRAINING_S
@@ -31,8 +29,6 @@ from pgdyno.toolchain.run.stages import Watch
 
 _OURS = "postgres"  # a database to which no copy of a user's is restored, which has code of its owners
 _DESIGN = Design(clients=4, is_isolated=False)
-
-_ID_LENGTH = 8  # of a digest
 _CHORES: tuple[LiteralString, ...] = (
     "CREATE TABLE chore (id bigint, kind int, note text, amount numeric(12, 2), at timestamptz)",
     """
@@ -63,43 +59,53 @@ _COPY_OUT: LiteralString = "COPY chore TO STDOUT"
 _COPY_IN: LiteralString = "COPY chore_again FROM STDIN"
 
 
-def identity(workload: Workload) -> str:
-    """Return the name by which a build knows a workload; of a captured one its contents and copy are part."""
-    if workload.captured is None:
-        return workload.name
-    text = json.dumps([to_document(workload.captured), workload.data_set.key], sort_keys=True)
-    return f"{workload.name}-{hashlib.sha256(text.encode()).hexdigest()[:_ID_LENGTH]}"
+def check_settings(plain: Installation, lessons: Sequence[Lesson], progress: Progress) -> None:
+    """Let the server of a plain build judge the settings of lessons, before anything is compiled for them.
+
+    Raises: SettingError with the server's own words.
+    """
+    variants = [lesson.variant for lesson in lessons if lesson.variant.settings]
+    if variants:
+        with open_scratch_arena(plain, variants, progress, is_isolated=False, is_timed=False) as arena:
+            arena.check(variants)
 
 
 def train(
     installation: Installation,
     plain: Installation,
     environment: Mapping[str, str],
-    workloads: Sequence[Workload],
+    lessons: Sequence[Lesson],
     progress: Progress,
     watch: Watch,
 ) -> None:
-    """Run the workloads on a server of this installation, in this environment.
+    """Run the lessons' workloads on servers of this installation, in this environment.
+
+    Those with the same data and settings have one server.
 
     Their data are loaded by ``plain``, a build of the same version: what counts is run for nothing else.
     ``progress`` is told which of them runs, ``watch`` which share is over.
 
     Raises: ServerError, GeneratorError, StorageError.
     """
-    variant = Variant("training", {f"env.{name}": value for name, value in environment.items()})
-    ordered = sorted(workloads, key=lambda one: one.data_set.key)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.data_set.key)]
-    lessons = _Lessons(progress, watch, len(workloads) + len(groups))
+    variables = {f"env.{name}": value for name, value in environment.items()}
+    groups = [list(group) for _, group in groupby(sorted(lessons, key=_server_of), key=_server_of)]
+    variants = [Variant("training", {**group[0].variant.settings, **variables}) for group in groups]
+    course = _Course(progress, watch, len(lessons) + len(groups))
     # What is counted is the same however slowly it runs.
-    with open_scratch_arena(installation, [variant], progress, is_isolated=False, is_timed=False) as arena:
-        for group in groups:
-            arena.data_sets.ensure(group[0].data_set, plain)
-            _train_on_one_data_set(arena, variant, group, lessons)
+    with open_scratch_arena(installation, variants, progress, is_isolated=False, is_timed=False) as arena:
+        for variant, group in zip(variants, groups, strict=True):
+            arena.data_sets.ensure(group[0].workload.data_set, plain)
+            _train_on_one_server(arena, variant, group, course)
+
+
+def _server_of(lesson: Lesson) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the data and the settings of a lesson's server."""
+    return lesson.workload.data_set.key, tuple(lesson.variant.settings.items())
 
 
 @dataclass
-class _Lessons:
-    """Workloads, and chores on each data set: parts of a training that take about as long as each other."""
+class _Course:
+    """Lessons, and chores on each server: parts of a training that take about as long as each other."""
 
     progress: Progress
     watch: Watch
@@ -116,16 +122,16 @@ class _Lessons:
         self.watch(self.over / self.count)
 
 
-def _train_on_one_data_set(
-    arena: ScratchArena, variant: Variant, workloads: Sequence[Workload], lessons: _Lessons
+def _train_on_one_server(
+    arena: ScratchArena, variant: Variant, lessons: Sequence[Lesson], course: _Course
 ) -> None:
-    data_set = workloads[0].data_set
+    data_set = lessons[0].workload.data_set
     arena.restore([variant], [0], data_set)
     with arena.arms([variant], [0], data_set) as (arm,):
-        for workload in workloads:
-            with lessons.give(workload.name):
-                _run(arena.loads, arm, workload, lessons.training_s)
-        with lessons.give("chores"):
+        for lesson in lessons:
+            with course.give(str(lesson.variant)):
+                _run(arena.loads, arm, lesson.workload, course.training_s)
+        with course.give("chores"):
             _do_chores(arm, data_set)
         arm.server.stop()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pgdyno.app.building.training import identity
+from pgdyno.app.building.lessons import identity
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.tuning.tune_request import NAME, TuneRequest
 from pgdyno.experiments.records.new_experiment import experiment_id

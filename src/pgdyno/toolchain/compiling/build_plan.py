@@ -51,7 +51,10 @@ ALWAYS: Mapping[str, str] = MappingProxyType({"rpathdir": "$$ORIGIN/../lib:$$ORI
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """One build. ``target`` None: every CPU of the architecture; ``training``: workloads, in order."""
+    """One build. ``target`` None: every CPU of the architecture.
+
+    ``training``: workloads in order, each with its server's settings, as ``--train`` takes them.
+    """
 
     source_sha256: str
     version: str

@@ -134,8 +134,7 @@ def _paragraphs(manifest: Manifest, optimised: Optimised) -> Iterator[str]:
         "started, and nothing of the distribution's own PostgreSQL is replaced."
     )
     yield _cpu(optimised)
-    training = ", ".join(one.workload for one in optimised.training)
-    trained = f", trained on {training}" if training else ""
+    trained = f", trained on {manifest.training}" if manifest.training else ""
     yield f"Recipe: {optimised.recipe}{trained}. Compiler: {manifest.compiler}."
     if UNHARDENED in optimised.recipe.split("+"):
         yield (

@@ -26,9 +26,13 @@ _RECIPE = AliasChoices("recipe", "profile")  # as it is called, and as it was in
 
 @dataclass(frozen=True)
 class Trained:
-    """A workload that a build was trained on."""
+    """A workload that a build was trained on.
 
-    workload: str
+    It is written as ``--train`` takes it, with the settings of its server; the name of a captured one ends in
+    a digest of its contents.
+    """
+
+    workload: str  # sysbench-read-only:plan_cache_mode=force_generic_plan
     seconds: float
 
 
@@ -150,6 +154,11 @@ class Manifest:
         options = " ".join(one for one in self.configure if one.startswith("--with-"))
         machine = f"for {self.machine}" if is_foreign(self.machine) else ""
         return ", ".join(filter(None, (self.origin, machine, recipe, self.compiler, self.flags, options)))
+
+    @property
+    def training(self) -> str:
+        """The workloads of its training, in one line; empty: it was not trained."""
+        return ", ".join(one.workload for one in self.optimised.training) if self.optimised else ""
 
     @property
     def patched(self) -> Patched | None:

@@ -15,7 +15,7 @@ from pgdyno.app.building.servers import list_servers
 from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.product.manifest import Manifest
+from pgdyno.toolchain.product.manifest import Manifest, Trained
 
 
 def test_builds_are_listed_and_nothing_else(install_build: Callable[[Manifest], Path]) -> None:
@@ -25,6 +25,7 @@ def test_builds_are_listed_and_nothing_else(install_build: Callable[[Manifest], 
     done = CliRunner().invoke(command, ["list"])
     assert done.exit_code == 0
     assert "built-00000000000a   18.6" in done.output
+    assert "trained on sysbench-read-only\n" in done.output
     assert "verified: 353 tests of PostgreSQL's own, 40 crashes, 63332 answers and all data" in done.output
     assert "the same as source-18's" in done.output
 
@@ -48,6 +49,23 @@ def test_two_builds_differ_in_what_they_were_made_of(install_build: Callable[[Ma
     done = CliRunner().invoke(command, ["diff", "built-00000000000a", "built-00000000000b"])
     assert done.output.startswith(
         "optimised.recipe\n  built-00000000000a: lto+pgo\n  built-00000000000b: lto+pgo+bolt\n"
+    )
+
+
+def test_builds_that_were_trained_with_other_settings_differ_in_these(
+    install_build: Callable[[Manifest], Path],
+) -> None:
+    assert MANIFEST.optimised is not None
+    install_build(MANIFEST)
+    generic = Trained("sysbench-read-only:plan_cache_mode=force_generic_plan", 40.0)
+    optimised = replace(MANIFEST.optimised, training=(generic,))
+    install_build(replace(MANIFEST, name="built-00000000000b", optimised=optimised))
+    listed = CliRunner().invoke(command, ["list"]).output
+    assert "trained on sysbench-read-only:plan_cache_mode=force_generic_plan\n" in listed
+    done = CliRunner().invoke(command, ["diff", "built-00000000000a", "built-00000000000b"])
+    assert done.output == (
+        "optimised.training\n  built-00000000000a: sysbench-read-only\n"
+        "  built-00000000000b: sysbench-read-only:plan_cache_mode=force_generic_plan\n"
     )
 
 
