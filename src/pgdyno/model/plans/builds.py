@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.model.plans.recipe import PATCHED
+from pgdyno.model.plans.recipe import CONTEXTS, PATCHED
 
-_WORTH = {"hugetext": -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
+_WORTH = {"hugetext": -1, CONTEXTS: -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
-them (docs/results/README.md). Of hugetext no gain was found beside bolt, and it takes memory."""
+them (docs/results/README.md). Of hugetext no gain was found beside bolt, and it takes memory; cspgo was not
+measured."""
 
 
 @dataclass(frozen=True)

@@ -120,18 +120,24 @@ class BuildPlan:
             *((f"{PATCHES_VARIABLE}={','.join(one.name for one in self.patches)}",) if self.patches else ()),
         )
 
-    def counting(self, counts: Path) -> Mapping[str, str]:
-        """Return make's variables for the program that is trained."""
+    def counting(self, counts: Path, earlier: Path | None = None) -> Mapping[str, str]:
+        """Return make's variables for the program that is trained.
+
+        With ``earlier`` counts it is the installed one, which counts: it is linked like that, too.
+        """
         # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
-        flags = (*self._hardening.making, *self.compiler.counting(counts))
-        return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
+        flags = (*self._hardening.making, *self.compiler.counting(counts, earlier))
+        if earlier is None:
+            return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
+        compiling = {"PROFILE": " ".join((*flags, *self._linked_whole)), "enable_coverage": "yes"}
+        return {**ALWAYS, **compiling, **self.compiler.make_variables(self.recipe)}
 
     def final(self, counts: Path, objects: Path) -> Mapping[str, str]:
         """Return make's variables for the installed program; ``objects`` are linked into it."""
         flags = [
             *self._hardening.making,
             *(self.compiler.counted(counts) if self.recipe.is_counted else ()),
-            *(self.compiler.linked_whole() if self.recipe.is_linked_whole else ()),
+            *self._linked_whole,
         ]
         compiling = {"PROFILE": " ".join(flags)} if flags else {}
         is_linked = self.recipe.is_on_huge_pages
@@ -142,6 +148,10 @@ class BuildPlan:
     def _linking(self) -> tuple[str, ...]:
         """The flags that programs, not libraries, are linked with."""
         return (self._hardening.linking, *((bolt.LINKING,) if self.bolt else ()))
+
+    @property
+    def _linked_whole(self) -> tuple[str, ...]:
+        return self.compiler.linked_whole() if self.recipe.is_linked_whole else ()
 
     @property
     def _hardening(self) -> _Hardening:
