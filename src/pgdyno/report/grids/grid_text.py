@@ -48,8 +48,10 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
         for sentence in sentences(one):
             yield plain_text(sentence)
         yield PlainTable(level_table(one))
-    for cost in map(sharing, sharing_costs(experiment)):
+    for number, cost in enumerate(map(sharing, sharing_costs(experiment))):
         yield plain_text(f"\n{cost.table.caption}", "bold")
+        if number == 0:
+            yield plain_text(cost.meaning)
         for sentence in cost.sentences:
             yield plain_text(sentence)
         yield PlainTable(cost.table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pgdyno.experiments.verdicts.sharing_cost import SharingCost
 from pgdyno.model import numbers
@@ -11,17 +12,23 @@ from pgdyno.report.elements.tables import Table, columns
 from pgdyno.report.grids.scaling import bounded
 from pgdyno.report.text.words import listed
 
+_ALL = numbers.share(1)
+
 
 @dataclass(frozen=True)
 class Sharing:
     """The cost of a load's shared tables."""
 
+    meaning: ClassVar[str] = (
+        "Scaling is the rate as a multiple of one client's; kept is the share of the scaling on own tables "
+        f"that is left on shared ones. At {_ALL} sharing costs nothing. Each interval is for itself"
+    )
     table: Table
     sentences: tuple[str, ...]
 
 
 def sharing(found: SharingCost) -> Sharing:
-    """Return the scaling left with shared tables by the number of clients, and what that says."""
+    """Return the scaling left with shared tables by the number of clients, also in sentences."""
     return Sharing(_table(found), (*_sentences(found),))
 
 
@@ -38,19 +45,14 @@ def _table(found: SharingCost) -> Table:
 
 
 def _sentences(found: SharingCost) -> Iterator[str]:
-    nothing_lost = numbers.share(1)
-    yield (
-        "Scaling is the rate as a multiple of one client's; kept is the share of the scaling on own tables "
-        f"that is left on shared ones. At {nothing_lost} sharing costs nothing"
-    )
     less = [str(one.level) for one in found.levels if one.ratio.high < 1]
     more = [str(one.level) for one in found.levels if one.ratio.low > 1]
     if less:
-        yield f"Sharing costs at {listed(less)} clients: the interval lies below {nothing_lost}"
+        yield f"Sharing costs at {listed(less)} clients: the interval lies below {_ALL}"
     if more:
         yield (
-            f"At {listed(more)} clients shared tables scale better than own ones, which caches can do: the "
-            f"interval lies above {nothing_lost}"
+            f"At {listed(more)} clients shared tables scale better than own ones, by caches or by chance: "
+            f"the interval lies above {_ALL}"
         )
     if not less and not more:
-        yield f"No cost is shown, nor that there is none: every interval includes {nothing_lost}"
+        yield f"No cost is shown, nor that there is none: every interval includes {_ALL}"
