@@ -19,6 +19,7 @@ pytest_plugins = (
     "tests.fix_builds",
     "tests.fix_debian",
     "tests.fix_machine",
+    "tests.fix_compare_cell",
 )
 
 # Tests run beside measuring ones on few CPUs: how long an example takes says nothing about the code.

@@ -17,17 +17,19 @@ from tests.fix_servers import wait_until
 from pgdyno.store.experiments import ExperimentStore
 
 
-@contextmanager
-def cell_of_two(directory: Path) -> Iterator[NamespaceCell]:
-    """Two load hosts; most tests use the first alone."""
-    with running_cell(directory, {"client1": "512m", "client2": "512m"}) as running:
+@pytest.fixture(scope="module")
+def _two_load_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCell]:
+    """Start them once for all tests of a file."""
+    with running_cell(tmp_path_factory.mktemp("cell"), {"client1": "512m", "client2": "512m"}) as running:
         yield running
 
 
-def assert_nothing_is_left(cell: NamespaceCell) -> None:
-    """Fail if something is left on a load host or here."""
-    hosts = cell.hosts.values()
-    wait_until(lambda: all(len(host.pids()) == 1 for host in hosts) and cell.own_pids() == ())  # each sshd
+@pytest.fixture
+def cell(_two_load_hosts: NamespaceCell) -> Iterator[NamespaceCell]:
+    """Two load hosts; most tests use the first alone. A test that leaves something there or here fails."""
+    yield _two_load_hosts
+    hosts, own_pids = _two_load_hosts.hosts.values(), _two_load_hosts.own_pids
+    wait_until(lambda: all(len(host.pids()) == 1 for host in hosts) and own_pids() == ())  # each sshd
     assert [host.temporary_files() for host in hosts] == [[], []]
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from tests.fix_compare_cell import (
     LONG_TURNS,
     SMALL,
     assert_from_both,
-    assert_nothing_is_left,
-    cell_of_two,
     compare,
     hosts_file,
     loading,
@@ -47,20 +44,6 @@ try:
 except psycopg.OperationalError as error:
     print(error)
 """
-
-
-@pytest.fixture(scope="module")
-def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCell]:
-    """Two load hosts."""
-    with cell_of_two(tmp_path_factory.mktemp("cell")) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
-    """Fail a test after which something is left on a load host or here."""
-    yield
-    assert_nothing_is_left(cell)
 
 
 def refusal(cell: NamespaceCell, directory: Path) -> str:

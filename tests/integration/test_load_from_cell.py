@@ -17,10 +17,8 @@ from tests.fix_compare_cell import (
     LONG_TURNS,
     LOST,
     assert_from_both,
-    assert_nothing_is_left,
     await_line,
     blocks_lost,
-    cell_of_two,
     commands,
     hosts_file,
     rare,
@@ -30,20 +28,6 @@ from tests.fix_servers import wait_until
 from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.root, pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
-
-
-@pytest.fixture(scope="module")
-def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCell]:
-    """Two load hosts."""
-    with cell_of_two(tmp_path_factory.mktemp("cell")) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
-    """Fail a test after which something is left on a load host or here."""
-    yield
-    assert_nothing_is_left(cell)
 
 
 @rare

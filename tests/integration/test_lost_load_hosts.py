@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import signal
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,10 +15,8 @@ from tests.fix_compare_cell import (
     BOTH,
     LONG_TURNS,
     LOST,
-    assert_nothing_is_left,
     await_line,
     blocks_lost,
-    cell_of_two,
     compare,
     loading,
     rare,
@@ -28,20 +25,6 @@ from tests.fix_compare_cell import (
 from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.root, pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
-
-
-@pytest.fixture(scope="module")
-def cell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NamespaceCell]:
-    """Two load hosts."""
-    with cell_of_two(tmp_path_factory.mktemp("cell")) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
-    """Fail a test after which something is left on a load host or here."""
-    yield
-    assert_nothing_is_left(cell)
 
 
 SHORT = ("--block", "3s", "--json")

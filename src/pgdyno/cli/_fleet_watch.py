@@ -35,14 +35,14 @@ class FleetWatch:
         from rich.console import Group
 
         from pgdyno.app.fleets.fleet_state import progress_in
-        from pgdyno.report.elements.terminal import plain_table, plain_text
+        from pgdyno.report.elements.terminal import PlainTable, plain_text
         from pgdyno.report.plain.fleet_progress_text import progress_line, progress_table
 
         found = progress_in(store, self._order, self._budget_s)
         line = progress_line(found)
         self._looked_s = time.monotonic()
         if isinstance(self._shown, LiveTable):
-            self._shown.show(Group(plain_text(line), plain_table(progress_table(found))))
+            self._shown.show(Group(plain_text(line), PlainTable(progress_table(found))))
         elif line != self._line:
             self._line = line
             self._shown.step(line)

@@ -116,7 +116,7 @@ def _show(degree: Degree, *, is_json: bool) -> None:
 def _list_statements(workload: CapturedWorkload, server: WorkloadServer, *, is_json: bool) -> None:
     from pgdyno.app.inspection.workload_degrees import degrees_of
     from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import plain_table
+    from pgdyno.report.elements.terminal import PlainTable
     from pgdyno.report.workloads.degrees_text import degrees_notes, degrees_table
 
     progress = open_progress()
@@ -129,7 +129,7 @@ def _list_statements(workload: CapturedWorkload, server: WorkloadServer, *, is_j
         return
     table = degrees_table(workload, found)
     echo(f"{table.caption}:")
-    print_wide(plain_table(table))
+    print_wide(PlainTable(table))
     echo("")
     for note in degrees_notes(workload, found):
         echo(note)

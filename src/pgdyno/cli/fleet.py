@@ -190,7 +190,7 @@ def _show_state(
 ) -> FleetProgress:
     from pgdyno.app.fleets.fleet_state import progress_of
     from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import plain_table
+    from pgdyno.report.elements.terminal import PlainTable
     from pgdyno.report.plain.fleet_progress_text import progress_line, progress_notes, progress_table
 
     found = progress_of(order, budget_s)
@@ -199,7 +199,7 @@ def _show_state(
         return found
     table = progress_table(found)
     echo(f"{table.caption}\n")
-    print_wide(plain_table(table))
+    print_wide(PlainTable(table))
     echo(f"\n{progress_line(found)}.")
     for note in progress_notes(found, missing):
         echo(note)

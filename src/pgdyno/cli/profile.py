@@ -224,7 +224,7 @@ def _found(
 
 
 def _show(found: tuple[TransactionProfile, ...]) -> None:
-    from pgdyno.report.elements.terminal import plain_table
+    from pgdyno.report.elements.terminal import PlainTable
     from pgdyno.report.profiles import profile_text
     from pgdyno.report.profiles.code_strip import by_origin, code_notes, code_table
     from pgdyno.report.profiles.processor import processor_notes, processor_tables
@@ -233,13 +233,13 @@ def _show(found: tuple[TransactionProfile, ...]) -> None:
         echo(profile_text.headline(one))
     account = profile_text.account_table(*found) if len(found) == 1 else profile_text.comparison_table(*found)
     echo("")
-    print_wide(plain_table(account))
+    print_wide(PlainTable(account))
     for one in found:
         its = (profile_text.kernel_table(one), profile_text.statement_table(one), *processor_tables(one))
         for table in its:
             if table.rows:
                 echo(f"\n{one.variant}: {table.caption}\n")
-                print_wide(plain_table(table))
+                print_wide(PlainTable(table))
                 if table.lesson:
                     echo(f"\n{table.lesson}")
         echo("")
@@ -248,6 +248,6 @@ def _show(found: tuple[TransactionProfile, ...]) -> None:
     for labelled in by_origin(found):
         table = code_table(labelled)
         echo(f"\n{table.caption}\n")
-        print_wide(plain_table(table))
+        print_wide(PlainTable(table))
     for line in code_notes(found):
         echo(line)

@@ -159,7 +159,7 @@ def replay(
 def _show_replay(done: Replay, *, is_json: bool) -> None:
     from pgdyno.generators.given_up import errors_text
     from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import plain_table
+    from pgdyno.report.elements.terminal import PlainTable
     from pgdyno.report.workloads.likeness_text import likeness_table, likeness_words
 
     if is_json:
@@ -170,7 +170,7 @@ def _show_replay(done: Replay, *, is_json: bool) -> None:
     echo(f"{done.run.tps:.1f} transactions per second{original}; failed: {errors}\n")
     table = likeness_table(done.likeness)
     echo(f"{table.caption}:")
-    print_wide(plain_table(table))
+    print_wide(PlainTable(table))
     echo(f"\n{likeness_words(done.likeness)}")
     if done.invariants:
         echo(f"Invariants kept: {', '.join(done.invariants)}")

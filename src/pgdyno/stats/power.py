@@ -37,7 +37,7 @@ def detectable_noncentrality(df: float, critical: float, power: float) -> float:
     def shortfall(delta: float) -> float:
         found_below = special.nctdtr(df, delta, -critical)
         # scipy gives NaN where the far tail is zero to all digits.
-        missed = special.nctdtr(df, delta, critical) - np.nan_to_num(found_below)
+        missed = special.nctdtr(df, delta, critical) - (0.0 if math.isnan(found_below) else found_below)
         return float(missed) - (1 - power)
 
     # Near δ = c half of all changes are found; the noncentral t spreads wider the fewer ν there are.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,4 @@ def test_a_fleet_without_results_has_no_report(file: Path, capsys: pytest.Captur
     assert (
         f"HINT:  pgdyno fleet run {file} makes its trials; pgdyno fleet status shows how far it is" in error
     )
+    assert gc.isenabled()  # the report stops it while it reads

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pgdyno.app.fleets.trial_stores import begun_trials
@@ -32,7 +33,8 @@ def combine_experiments(references: Sequence[str]) -> Fleet:
     for an unknown id.
     """
     if [Path(one).suffix for one in references] == [_FLEET]:
-        return combine(_of_fleet(Path(references[0])))
+        with _no_search_for_cycles():
+            return combine(_of_fleet(Path(references[0])))
     return combine([_given(reference) for reference in references])
 
 
@@ -47,6 +49,18 @@ def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
     path = destination or workspace().experiments() / f"{file_name(f'fleet-{newest.experiment}')}.html"
     write_whole(path, render_fleet(fleet).encode())
     return path
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Stop Python's search for cyclic garbage: all findings are kept, and it looks at each many times."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _of_fleet(file: Path) -> list[Given]:

@@ -54,8 +54,9 @@ def fleet_comparison(
     by_machine: dict[str, list[OwnVerdict]] = {}
     for one in measured:
         by_machine.setdefault(one.member.machine, []).append(one)
-    effects = EffectsApart.of([_effect(ones) for ones in by_machine.values()])
-    alone = adjust([_verdict(ones, metric) for ones in by_machine.values()])
+    known = [(ones, _effect(ones)) for ones in by_machine.values()]
+    effects = EffectsApart.of([effect for _, effect in known])
+    alone = adjust([_verdict(ones, effect, metric) for ones, effect in known])
     level = _level(measured)
     first = measured[0]
     return FleetComparison(
@@ -84,18 +85,14 @@ def decided(comparisons: Sequence[FleetComparison]) -> tuple[FleetComparison, ..
 
 
 def _effect(ones: Sequence[OwnVerdict]) -> LogRatio | MeanEstimate:
-    return ones[0].effect if len(ones) == 1 else _repeated(ones)
+    return ones[0].effect if len(ones) == 1 else repeated(EffectsApart.of([one.effect for one in ones]))
 
 
-def _repeated(ones: Sequence[OwnVerdict]) -> MeanEstimate:
-    return repeated(EffectsApart.of([one.effect for one in ones]))
-
-
-def _verdict(ones: Sequence[OwnVerdict], metric: Metric) -> Verdict:
+def _verdict(ones: Sequence[OwnVerdict], effect: LogRatio | MeanEstimate, metric: Metric) -> Verdict:
     """Return the verdict on one machine, as if it were the only one."""
-    if len(ones) == 1:
+    if isinstance(effect, LogRatio):
         return ones[0].verdict
-    verdict = _of_mean(_repeated(ones), ones, metric)
+    verdict = _of_mean(effect, ones, metric)
     is_fixed = all(one.member.finding.stopping is Stopping.FIXED for one in ones)
     return verdict if is_fixed else _withheld(verdict, wording.stopped_by_looking())
 

@@ -65,9 +65,8 @@ def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
         for one in recorded
         if one.member.source not in sources
     ]
-    unknown = dict.fromkeys(
-        subject for one in kept for subject, value in one.conditions.items() if value is None
-    )
+    kinds = dict.fromkeys(tuple(one.conditions.items()) for one in kept)
+    unknown = dict.fromkeys(subject for kind in kinds for subject, value in kind if value is None)
     return SharedComparison(compared, tuple(one.member for one in kept), tuple(left_out), tuple(unknown))
 
 
@@ -103,8 +102,10 @@ def _recorded(compared: Compared, members: Sequence[Member]) -> list[_Recorded]:
         for its in one.finding.comparisons
         if its.compared == compared
     ]
-    subjects = dict.fromkeys(subject for _, its in found for subject in its)
-    return [_Recorded(one, {of: its.get(of, _unmentioned(of)) for of in subjects}) for one, its in found]
+    kinds = {tuple(its.items()): its for _, its in found}
+    subjects = dict.fromkeys(subject for its in kinds.values() for subject in its)
+    told = {kind: {of: its.get(of, _unmentioned(of)) for of in subjects} for kind, its in kinds.items()}
+    return [_Recorded(one, told[tuple(its.items())]) for one, its in found]
 
 
 def _unmentioned(subject: str) -> str:

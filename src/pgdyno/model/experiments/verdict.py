@@ -17,7 +17,7 @@ class Decision(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A confidence interval for a ratio variant/baseline; 1.0 = no change. ``level`` e.g. 0.95."""
 
@@ -32,7 +32,7 @@ class Interval:
         return math.sqrt(self.high / self.low) - 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class VarianceComponents:
     """Standard deviations of the log-ratio: between started instances, and between blocks within one."""
 
@@ -40,7 +40,7 @@ class VarianceComponents:
     within_rounds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Equivalence:
     """The test whether the effect is within ±``margin`` (0.02 = 2 %); ``p_value`` is that of TOST.
 
@@ -53,7 +53,7 @@ class Equivalence:
     interval: Interval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict on ``metric`` of ``workload``: ``variant`` against ``baseline``.
 

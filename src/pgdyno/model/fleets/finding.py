@@ -9,7 +9,7 @@ from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.verdict import Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Compared:
     """A comparison by its names."""
 
@@ -22,7 +22,7 @@ class Compared:
         return f"{self.variant} against {self.baseline} on {self.workload}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogRatio:
     """A mean log-ratio, as far as it is known."""
 
@@ -31,7 +31,7 @@ class LogRatio:
     df: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoundEffect:
     """The verdict on one metric, as if it were the experiment's only one; no effect without an interval."""
 
@@ -39,7 +39,7 @@ class FoundEffect:
     effect: LogRatio | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoundComparison:
     """A comparison with its effects by metric. ``conditions`` define it, by subject; None: not recorded.
 
@@ -52,7 +52,7 @@ class FoundComparison:
     effects: Mapping[str, FoundEffect]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FleetFinding:
     """An experiment as a fleet sees it.
 

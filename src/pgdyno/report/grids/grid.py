@@ -41,7 +41,7 @@ from pgdyno.report.grids.grid_tables import (
     with_bounds,
 )
 from pgdyno.report.grids.scaling import level_table, sentences
-from pgdyno.report.grids.shared_tables import sharing_table
+from pgdyno.report.grids.shared_tables import Sharing, sharing
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
 from pgdyno.report.text.words import effect_text, listed, symbol
 
@@ -98,7 +98,7 @@ class Grid:
     title: str
     parts: tuple[GridPart, ...]
     together: tuple[Figure, ...] = ()
-    sharing: tuple[Table, ...] = ()
+    sharing: tuple[Sharing, ...] = ()
     splits: tuple[Split, ...] = ()
     to_set: WhatToSet | None = None
 
@@ -119,7 +119,7 @@ def grid(experiment: Experiment) -> Grid | None:
         title,
         tuple(_part(experiment, load, curves) for load in found),
         tuple(_together(experiment, found)),
-        tuple(map(sharing_table, sharing_costs(experiment))),
+        tuple(map(sharing, sharing_costs(experiment))),
         tuple(splits),
         what_to_set(experiment),
     )

@@ -15,11 +15,11 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING
-from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
+from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
 from pgdyno.report.grids.degree_settings import what_to_set
 from pgdyno.report.grids.grid_tables import Load, compared_variants, gaps, loads, verdicts_on
 from pgdyno.report.grids.scaling import level_table, sentences
-from pgdyno.report.grids.shared_tables import sharing_table
+from pgdyno.report.grids.shared_tables import sharing
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
 from pgdyno.report.steps.rqps_text import half_width
 from pgdyno.report.text.words import effect_text, legend, symbol
@@ -47,10 +47,14 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
         yield plain_text(f"\n{one.load}, {numbers.size(one.database_bytes)} of data", "bold")
         for sentence in sentences(one):
             yield plain_text(sentence)
-        yield plain_table(level_table(one))
-    for table in map(sharing_table, sharing_costs(experiment)):
-        yield plain_text(f"\n{table.caption}", "bold")
-        yield plain_table(table)
+        yield PlainTable(level_table(one))
+    for number, cost in enumerate(map(sharing, sharing_costs(experiment))):
+        yield plain_text(f"\n{cost.table.caption}", "bold")
+        if number == 0:
+            yield plain_text(cost.meaning)
+        for sentence in cost.sentences:
+            yield plain_text(sentence)
+        yield PlainTable(cost.table)
     if found := what_to_set(experiment):
         yield plain_text("\nWhat to set", "bold")
         for line in (*found.sentences, *found.statements):
@@ -62,7 +66,7 @@ def _splits(experiment: Experiment) -> Iterator[RenderableType]:
     for one in transaction_splits(experiment):
         shown = split_table(one)
         yield plain_text(f"\n{shown.caption}", "bold")
-        yield plain_table(shown)
+        yield PlainTable(shown)
         for sentence in split_sentences(one):
             yield plain_text(sentence)
 

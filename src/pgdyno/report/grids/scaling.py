@@ -40,7 +40,7 @@ def level_table(found: ScalingCurve) -> Table:
     Of workers also how much data that is per second; of clients their share of the CPU time.
     """
     rate = f"{(found.operation or 'transactions').capitalize()}/s"
-    own = ("Queries/s", "Data set/s") if found.unit == "workers" else (rate, "CPU time: client")
+    own = ("Queries/s", "Data set/s") if found.unit == "workers" else (rate, "Client CPU")
     heads = (found.unit.capitalize(), *own, "Of the highest", "Efficiency", "Rounds")
     rows = (_row(one, found) for one in found.scaling.levels)
     return Table(f"{found.load}: every number of {found.unit}", columns(*heads, numbers_from=0), tuple(rows))

@@ -1,21 +1,58 @@
-"""The cost of shared tables, as a table. Pure."""
+"""The cost of shared tables, in words and as a table. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 from pgdyno.experiments.verdicts.sharing_cost import SharingCost
 from pgdyno.model import numbers
 from pgdyno.report.elements.tables import Table, columns
 from pgdyno.report.grids.scaling import bounded
+from pgdyno.report.text.words import listed
+
+_ALL = numbers.share(1)
 
 
-def sharing_table(found: SharingCost) -> Table:
-    """Return the scaling left with shared tables, by the number of clients."""
+@dataclass(frozen=True)
+class Sharing:
+    """The cost of a load's shared tables."""
+
+    meaning: ClassVar[str] = (
+        "Scaling is the rate as a multiple of one client's; kept is the share of the scaling on own tables "
+        f"that is left on shared ones. At {_ALL} sharing costs nothing. Each interval is for itself"
+    )
+    table: Table
+    sentences: tuple[str, ...]
+
+
+def sharing(found: SharingCost) -> Sharing:
+    """Return the scaling left with shared tables by the number of clients, also in sentences."""
+    return Sharing(_table(found), (*_sentences(found),))
+
+
+def _table(found: SharingCost) -> Table:
     level = numbers.share(found.levels[0].ratio.level)
     return Table(
-        f"{found.load}: of the scaling that own tables have, shared ones keep",
-        columns("Clients", "Kept", f"{level} interval", "Rounds", numbers_from=0),
+        f"{found.load}: the cost of sharing tables",
+        columns("Clients", "Scaling kept", f"{level} interval", "Rounds", numbers_from=0),
         tuple(
             (str(one.level), numbers.share(one.ratio.point), bounded(one.ratio), str(one.rounds))
             for one in found.levels
         ),
     )
+
+
+def _sentences(found: SharingCost) -> Iterator[str]:
+    less = [str(one.level) for one in found.levels if one.ratio.high < 1]
+    more = [str(one.level) for one in found.levels if one.ratio.low > 1]
+    if less:
+        yield f"Sharing costs at {listed(less)} clients: the interval lies below {_ALL}"
+    if more:
+        yield (
+            f"At {listed(more)} clients shared tables scale better than own ones, by caches or by chance: "
+            f"the interval lies above {_ALL}"
+        )
+    if not less and not more:
+        yield f"No cost is shown, nor that there is none: every interval includes {_ALL}"

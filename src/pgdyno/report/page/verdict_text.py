@@ -18,7 +18,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.report.elements.settings import unsafe_variants
-from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
+from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
 from pgdyno.report.grids.grid_text import grid_tables
 from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.cards import measured
@@ -60,12 +60,12 @@ def verdict_table(experiment: Experiment) -> RenderableType:
 
 def _at_load(experiment: Experiment) -> Iterator[RenderableType]:
     if table := at_load_table(experiment):
-        yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
+        yield from (plain_text(""), plain_text(f"{table.caption}."), PlainTable(table))
 
 
 def _adjusted(experiment: Experiment) -> Iterator[RenderableType]:
     for table in adjustment_tables(experiment):
-        yield from (plain_text(""), plain_text(f"{table.caption}."), plain_table(table))
+        yield from (plain_text(""), plain_text(f"{table.caption}."), PlainTable(table))
     yield from (plain_text(f"{sentence}.", "dim") for sentence in refusals(experiment))
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING
-from pgdyno.report.elements.terminal import DECISION_STYLES, plain_table, plain_text
+from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
 from pgdyno.report.steps.rqps import variants_of
 from pgdyno.report.steps.rqps_text import half_width
 from pgdyno.report.text.words import legend, symbol
@@ -86,7 +86,7 @@ def _degrees(experiment: Experiment) -> Iterator[RenderableType]:
         yield plain_text(f"\n{found.title}", "bold")
         if found.narrow_table is not None:
             yield plain_text(found.narrow_table.caption)
-            yield plain_table(found.narrow_table)
+            yield PlainTable(found.narrow_table)
         for sentence in found.sentences:
             yield plain_text(sentence)
         if found.statements:
