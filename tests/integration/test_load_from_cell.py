@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.fix_cell import NamespaceCell
+from tests.fix_cell import NamespaceCell, NamespaceHost, run
 from tests.fix_compare_cell import (
     BOTH,
     LONG_TURNS,
@@ -72,6 +74,62 @@ def test_a_study_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Pat
     said, errors = cell.pgdyno(*asked, *LONG_TURNS, "--json", "--cell", file).communicate(timeout=120)
     assert said, errors
     assert_from_both(home, json.loads(said)["experiment"])
+
+
+ACCELERATOR = ("run", "accelerator-study", "--embedded", "--scale", "1", "--clients", "2", "--as-booted")
+SHORTEST = ("--blocks", "1", "--block", "2s")
+
+
+@rare
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+def test_the_accelerators_study_is_issued_by_the_load_hosts_own_sysbench(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    file = str(hosts_file(cell, tmp_path, ("client1",)))
+    process = cell.pgdyno(*ACCELERATOR, *SHORTEST, "--cell", file)
+    wait_until(lambda: b"\0--pgsql-host=10.213.9.1\0" in commands(cell["client1"]), 120)
+    said, errors = process.communicate(timeout=180)
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    assert "sysbench-read-only gain sysbench-read-write gain" in lines, said + errors
+    (before,) = (line for line in lines if line.startswith("before: default "))
+    (after,) = (line for line in lines if line.startswith("after: plan "))
+    assert all(float(rate.replace(",", "")) > 0 for rate in before.split()[2:])
+    assert after.count("%") == 2  # a gain for each workload
+    assert ", unmodified, with a thread for each client" in said
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        (experiment,) = map(store.load, [re.findall(r"pgdyno-(.+)\.html", said)[0]])
+        (taken, *_) = store.slices(experiment.id, "sysbench-read-write", 0, 0)
+    assert dict(experiment.generators) == dict.fromkeys(experiment.workloads, "sysbench")
+    assert all(arm.transactions > 0 for block in experiment.blocks for arm in block.arms)
+    assert taken.start_ns < taken.end_ns <= (taken.drained_ns or 0)
+
+
+@contextmanager
+def without_sysbench(host: NamespaceHost) -> Iterator[None]:
+    """Hide sysbench from a host for a while: what is there instead cannot be run."""
+    program = shutil.which("sysbench")
+    assert program is not None
+    there = ("nsenter", "-t", str(host.pids()[0]), "--mount")
+    run(*there, "mount", "--bind", "/dev/null", program)
+    try:
+        yield
+    finally:
+        run(*there, "umount", program)
+
+
+@rare
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+def test_a_load_host_without_sysbench_is_told_before_servers_start(
+    cell: NamespaceCell, tmp_path: Path
+) -> None:
+    asked = ("--workload", "sysbench-read-only", "--scale", "1", "--embedded", "--generator", "sysbench")
+    file = str(hosts_file(cell, tmp_path, ("client1",)))
+    with without_sysbench(cell["client1"]):
+        process = cell.pgdyno("compare", "default", "off:jit=off", *asked, "--cell", file)
+        said, errors = process.communicate(timeout=120)
+    assert not said
+    assert "pgdyno: ERROR:  sysbench is not installed on client1" in errors
+    assert "HINT:  install it there (apt install sysbench), or " in errors
 
 
 STEPS = ("run", "insert-benchmark", "--embedded", "--blocks", "1", "--json")
