@@ -17,6 +17,7 @@ from tests.fix_cell_check import (
     rare,
     tables,
 )
+from tests.fix_compare_cell import hosts_file
 from tests.fix_servers import wait_until
 
 pytestmark = pytest.mark.root
@@ -50,6 +51,16 @@ def test_a_healthy_cell_can_be_used(cell: NamespaceCell, tmp_path: Path) -> None
         )  # the same clock
         assert found["network"]["to_server_bytes_per_s"] > 0
         assert found["network"]["from_server_bytes_per_s"] > 0
+
+
+@rare
+def test_the_servers_host_is_asked_without_ssh_by_a_command_that_is_given_there(
+    cell: NamespaceCell, tmp_path: Path
+) -> None:
+    checked = check(cell, hosts_file(cell, tmp_path, ("client1",)))  # no ssh leads to this db1
+    assert (checked.status, checked.findings(obstacles=True)) == (0, {})
+    assert checked.host("db1")["answer"]["facts"]["address"] == ""
+    assert checked.host("client1")["network"]["to_server_bytes_per_s"] > 0
 
 
 def test_a_host_with_an_unknown_key_is_not_spoken_to(cell: NamespaceCell, tmp_path: Path) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.fix_cell import NamespaceCell
+from tests.fix_cell import NamespaceCell, NamespaceHost, run
 from tests.fix_compare_cell import (
     BOTH,
+    HERE,
     LONG_TURNS,
     LOST,
     assert_from_both,
@@ -56,6 +59,69 @@ def test_a_study_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: Pat
     said, errors = cell.pgdyno(*asked, *LONG_TURNS, "--json", "--cell", file).communicate(timeout=120)
     assert said, errors
     assert_from_both(home, json.loads(said)["experiment"])
+
+
+ACCELERATOR = ("run", "accelerator-study", "--embedded", "--scale", "1", "--clients", "2", "--as-booted")
+SHORTEST = ("--blocks", "1", "--block", "2s")
+
+
+@rare
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+def test_the_accelerators_study_is_issued_by_the_load_hosts_own_sysbench(
+    cell: NamespaceCell, tmp_path: Path, home: Path
+) -> None:
+    file = str(hosts_file(cell, tmp_path, ("client1",)))
+    process = cell.pgdyno(*ACCELERATOR, *SHORTEST, "--cell", file)
+    issues = partial(_has_sysbench, cell["client1"])
+    wait_until(lambda: issues() or process.poll() is not None, 120)
+    assert process.poll() is None, process.communicate()  # as long as it issues load
+    said, errors = process.communicate(timeout=180)
+    lines = [" ".join(line.split()) for line in said.splitlines()]
+    assert "sysbench-read-only gain sysbench-read-write gain" in lines, said + errors
+    (before,) = (line for line in lines if line.startswith("before: default "))
+    (after,) = (line for line in lines if line.startswith("after: plan "))
+    assert all(float(rate.replace(",", "")) > 0 for rate in before.split()[2:])
+    assert after.count("%") == 2  # a gain for each workload
+    assert ", unmodified, with a thread for each client" in said
+    with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
+        experiment = store.load(store.ids()[0])  # the newest
+        (taken, *_) = store.slices(experiment.id, "sysbench-read-write", 0, 0)
+    assert dict(experiment.generators) == dict.fromkeys(experiment.workloads, "sysbench")
+    assert all(arm.transactions > 0 for block in experiment.blocks for arm in block.arms)
+    assert taken.start_ns < taken.end_ns <= (taken.drained_ns or 0)
+
+
+def _has_sysbench(host: NamespaceHost) -> bool:
+    """Whether the host's own sysbench runs there, on a server here."""
+    return f"\0--pgsql-host={HERE}\0".encode() in commands(host)
+
+
+@contextmanager
+def without_sysbench(host: NamespaceHost) -> Iterator[None]:
+    """Hide sysbench from a host for a while: what is there instead cannot be run."""
+    program = shutil.which("sysbench")
+    assert program is not None
+    there = ("nsenter", "-t", str(host.pids()[0]), "--mount")
+    run(*there, "mount", "--bind", "/dev/null", program)
+    try:
+        yield
+    finally:
+        run(*there, "umount", program)
+
+
+@rare
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+def test_a_load_host_without_sysbench_is_told_before_servers_start(
+    cell: NamespaceCell, tmp_path: Path
+) -> None:
+    asked = ("--workload", "sysbench-read-only", "--scale", "1", "--embedded", "--generator", "sysbench")
+    file = str(hosts_file(cell, tmp_path, ("client1",)))
+    with without_sysbench(cell["client1"]):
+        process = cell.pgdyno("compare", "default", "off:jit=off", *asked, "--cell", file)
+        said, errors = process.communicate(timeout=120)
+    assert not said
+    assert "pgdyno: ERROR:  sysbench is not installed on client1" in errors
+    assert "HINT:  install it there (apt install sysbench), or " in errors
 
 
 STEPS = ("run", "insert-benchmark", "--embedded", "--blocks", "1", "--json")

@@ -94,7 +94,7 @@ _OPTIONS = (
     click.option(
         "--generator",
         type=click.Choice(["driver", "pgbench", "sysbench"]),
-        help="What issues the load [default: driver; your scripts: pgbench].",
+        help="What issues the load [default: driver; your scripts: pgbench; a study's own].",
     ),
     click.option(
         "--clients",

@@ -55,9 +55,11 @@ class Measuring:
         is_told = self.budget_s or self.blocks or self.until or usual_s is None
         return self if is_told else replace(self, budget_s=usual_s)
 
-    def or_workloads(self, usual: tuple[str, ...]) -> Measuring:
-        """Return the same with the ``usual`` workloads if none was requested."""
-        return self if self.workloads or self.scripts else replace(self, workloads=usual)
+    def or_workloads(self, usual: tuple[str, ...], generator: str | None) -> Measuring:
+        """Return the same with the ``usual`` workloads, and who issues them, if none was requested."""
+        if self.workloads or self.scripts:
+            return self
+        return replace(self, workloads=usual, generator=self.generator or generator)
 
     def chosen_workloads(self) -> dict[str, Workload]:
         """Return the requested workloads. Raises: UsageError if there is none, or an unknown one."""

@@ -218,7 +218,7 @@ def _run_bundled(
     if bundled.takes_scale:
         asked = replace(asked, scale=None)  # which is of the study's own data
     own = None if bundled.workloads is None else bundled.workloads(sizing)
-    asked = asked if own else asked.or_workloads(bundled.measures)
+    asked = asked if own else asked.or_workloads(bundled.measures, bundled.generator)
 
     deliver(
         lambda progress: run_bundled(

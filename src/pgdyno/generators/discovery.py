@@ -79,7 +79,8 @@ def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path) -
         if found is None:
             raise GeneratorMissingError(
                 'the load generator "sysbench" is not installed',
-                hint="install the package sysbench (apt install sysbench), or choose a pgbench workload",
+                hint="install it (apt install sysbench), or let pgdyno's own driver issue the same "
+                "transactions: --generator driver",
             )
         wrapper = scratch_directory / "sysbench_transactions.lua"
         wrapper.write_text(wrapper_text())

@@ -52,6 +52,7 @@ class Distance:
     arrival_limit_s: float = 120.0
     logs_limit_s: float = 600.0
     most_log_bytes: int = MOST_BYTES
+    program: str = "pgdyno-driver"
 
 
 @dataclass
@@ -179,7 +180,7 @@ class DriverProcess:
         if self.distance is None:
             return GeneratorFailedError(f"pgdyno-driver failed: {why}", detail=output or None)
         return GeneratorFailedError(
-            f"pgdyno-driver on {self.distance.host} failed: {why}",
+            f"{self.distance.program} on {self.distance.host} failed: {why}",
             detail=output or None,
             hint=f"pgdyno cell check looks at {self.distance.host} and at the network between",
         )

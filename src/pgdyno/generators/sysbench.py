@@ -1,18 +1,22 @@
 """sysbench 1.0, unmodified: its own OLTP scripts.
 
-They are wrapped so that every transaction is logged.
+They are wrapped so that every transaction is logged. On a load host it is that host's own.
 """
 
 from __future__ import annotations
 
+import json
 import signal
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.generators._contract import Command, LoadRequest, Target
+from pgdyno.generators.driver import ArmTarget
 from pgdyno.model.errors import GeneratorError
 from pgdyno.model.experiments.workload import DataSet, SysbenchScript, Workload
 
+NAME = "sysbench"
 _WRAPPER = Path(__file__).with_name("sysbench_transactions.lua")
 
 
@@ -39,6 +43,20 @@ class Sysbench:
         )
         environment = {"PGDYNO_SCRIPT": workload.kind.lua_script, "PGDYNO_LOG": str(request.log_prefix)}
         return Command(argv, signal.SIGTERM, environment, clean_statuses=(0, -signal.SIGTERM))
+
+
+def job(arms: Sequence[ArmTarget], workload: Workload, request: LoadRequest) -> str:
+    """Return a job for the program that lets a load host's sysbench run, as one line of JSON.
+
+    That program knows sysbench's path and the wrapper's, and ends it: there is no time limit.
+    """
+    told = []
+    for arm in arms:
+        asked = replace(request, duration_s=0, log_prefix=arm.log_prefix or Path())
+        command = Sysbench(Path(NAME), _WRAPPER).run(arm.target, workload, asked)
+        named = {"name": arm.name, "log": str(arm.log_prefix)}
+        told.append({**named, "options": command.argv[2:], "environment": command.environment})
+    return json.dumps({"arms": told, "cpus": list(request.cpus)})
 
 
 def wrapper_text() -> str:

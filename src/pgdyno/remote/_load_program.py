@@ -59,12 +59,12 @@ def alone() -> socket.socket:
 
 
 @contextlib.contextmanager
-def working_in(place: str) -> Iterator[None]:
+def working_in(place: str, program: str = PROGRAM) -> Iterator[None]:
     """Leave, with the system's words, if a directory of temporary files cannot be worked in."""
     try:
         yield
     except OSError as error:
-        sys.exit(f"{PROGRAM} cannot work in {place}: {error.strerror or error}")
+        sys.exit(f"{program} cannot work in {place}: {error.strerror or error}")
 
 
 def placed(directory: Path, header: dict[str, Any]) -> Path:

@@ -26,8 +26,9 @@ __all__ = [
     "ISSUES_LOAD",
     "DriverSending",
     "driver_sending",
+    "driver_version",
     "new_owner",
-    "require_driver_runs",
+    "said_version",
 ]
 
 LOAD_MODULES = ("_load_program",)
@@ -78,11 +79,14 @@ def new_owner() -> str:
     return f"pgdyno-load-{secrets.token_hex(16)}"
 
 
-def require_driver_runs(
-    host: CellHost, ssh_config: Path | None, program: Path, limit_s: float, owner: str
-) -> None:
+def driver_version(program: Path, host: CellHost, ssh_config: Path | None, limit_s: float, owner: str) -> str:
     """Send the driver to a host, and let it say its version. Raises: RemoteHostError with its words."""
     sending = driver_sending(host, ssh_config, [str(program), "--version"], {}, limit_s, owner)
+    return said_version(sending, program.name, limit_s)
+
+
+def said_version(sending: DriverSending, name: str, limit_s: float) -> str:
+    """Send a program that says its version, and is gone then. Raises: RemoteHostError with its words."""
     with opened_channel(sending.argv, sending.environment) as channel:
         channel.ends_s = time.monotonic() + limit_s
         watchdog = threading.Timer(limit_s, channel.stop)  # sending has no limit of its own
@@ -90,16 +94,17 @@ def require_driver_runs(
         try:
             channel.send(sending.first)
             if not await_greeting(channel.line, sending.greeting):
-                raise RemoteHostError(f"it says other things than {program.name} would")
-            _require_version(channel, program.name)
+                raise RemoteHostError(f"it says other things than {name} would")
+            said = _version(channel, name)
             channel.finish()  # it has to be gone when the first load comes
+            return said
         finally:
             watchdog.cancel()
             watchdog.join()
 
 
-def _require_version(channel: Channel, name: str) -> None:
-    """Read the driver's version. Raises: RemoteHostError with a hint: ssh has done its part."""
+def _version(channel: Channel, name: str) -> str:
+    """Return a program's version. Raises: RemoteHostError with a hint: ssh has done its part."""
     try:
         said = channel.line()
     except RemoteHostError as error:
@@ -110,6 +115,7 @@ def _require_version(channel: Channel, name: str) -> None:
         ) from error
     if not said.startswith(name.encode()):
         raise RemoteHostError(f"{name} says other things there than its version")
+    return said.decode(errors="replace")
 
 
 @cache

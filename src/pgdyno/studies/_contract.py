@@ -175,6 +175,7 @@ class BundledStudy:
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)  # which are planned for it
     needs_peers: bool = False  # it compares every peer's configuration with the plan
     measures: tuple[str, ...] = ()  # bundled workloads, unless others are asked for
+    generator: str | None = None  # that issues these, unless another one is asked for
     workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # that it brings itself
     settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # of servers, that belong to them
     loads: tuple[str, ...] = ()  # names of its own loads among which one can choose

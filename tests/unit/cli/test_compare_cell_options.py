@@ -85,13 +85,17 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert error.message == f'could not read "{tmp_path}/no.toml"'
 
 
-def test_the_driver_alone_issues_load_from_another_host() -> None:
+def test_pgbench_issues_no_load_from_another_host() -> None:
     workloads = find_workloads(("pgbench-select",), generator="pgbench")
     conditions = Conditions(None, workloads, Design(), cell=CELL)
     study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads))
     with pytest.raises(UsageError) as caught:
         loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
     assert caught.value.message == "pgbench-select cannot be issued by a load host yet"
+
+
+def test_sysbench_issues_load_from_another_host_as_well() -> None:
+    require_issuable(CELL, find_workloads(("sysbench-read-only",), generator="sysbench").values(), Design())
 
 
 def test_each_load_host_needs_a_client() -> None:

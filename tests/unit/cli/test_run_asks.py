@@ -6,6 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,8 +21,10 @@ from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Experiment, Stopping
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.ports import Progress
+from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.repeat import repeat_command
 from pgdyno.server.process.installation import Installation
+from pgdyno.studies._contract import StudyContext
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "embedded")
 
@@ -237,3 +240,28 @@ def test_a_benchmark_of_peers_takes_the_options_of_its_study_and_no_others(
     done = invoke(*words, study="peers")
     assert done.exit_code != 0
     assert said in f"{done.output} {done.exception}"
+
+
+@pytest.mark.parametrize(
+    ("words", "generators"),
+    [
+        ((), {"sysbench"}),
+        (("--generator", "driver"), {"driver"}),
+        (("--workload", "pgbench-select"), {"driver"}),  # which sysbench does not have
+    ],
+)
+def test_the_accelerators_study_has_its_load_from_sysbench_unless_told(
+    words: tuple[str, ...], generators: set[str], measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned(_subject: object, baseline: Variant, conditions: Conditions, _request: object) -> object:
+        context = StudyContext(
+            baseline, tuple(conditions.workloads), conditions.design, {"plan": {"jit": "off"}}
+        )
+        return SimpleNamespace(study_context=context)
+
+    monkeypatch.setattr(run, "inspect_scratch", lambda *_: None)
+    monkeypatch.setattr(run, "builds_to_choose", lambda _: ())
+    monkeypatch.setattr(run, "plan_for", planned)
+    assert invoke(*words, study="accelerator-study").exit_code == 0
+    assert measured.conditions is not None
+    assert {one.generator for one in measured.conditions.workloads.values()} == generators

@@ -10,7 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.load_session import connect_as_load, driver_options, invariants_kept, target_of
+from pgdyno.app.arenas.load_session import (
+    connect_as_load,
+    driver_options,
+    invariants_kept,
+    job_maker,
+    target_of,
+)
 from pgdyno.app.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
@@ -29,7 +35,7 @@ from pgdyno.generators.timed_run import RestingRun, TimedRun, run_counted, run_f
 from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.workload import DRIVER, TPCHGEN, DataSet, PgbenchScripts, Step, Workload
+from pgdyno.model.experiments.workload import TPCHGEN, DataSet, PgbenchScripts, Step, Workload
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
@@ -66,8 +72,8 @@ class Loads:
             self.forget(label)
         request = self._request(workload, design, duration_s)
         turns = (
-            self._drained(arms, labels, workload, request, order)
-            if workload.generator == DRIVER
+            self._told(arms, labels, workload, request, order)
+            if self.placement.takes_jobs(workload.generator)
             else self._frozen(arms, labels, workload, request)
         )
         if begin := [arm.begin_turn for arm in arms if arm.begin_turn]:
@@ -109,7 +115,7 @@ class Loads:
         for old in self.workspace.transactions().glob(f"{glob.escape(label)}.*"):
             old.unlink()
 
-    def _drained(
+    def _told(
         self,
         arms: Sequence[Arm],
         labels: Sequence[str],
@@ -127,10 +133,10 @@ class Loads:
             [here[index] for index in order],
             order,
             prefixes,
-            workload.driver_name,
-            driver_options(arms[order[0]], workload),
+            job_maker(arms[order[0]], workload),
             request,
             invariants_kept(arms, workload),
+            workload.generator,
         )
         return self.placement.turns(load)
 
@@ -216,8 +222,7 @@ class Loads:
             [ArmTarget(arm.variant.name, arm.target())],
             order=[0],
             prefixes=[],
-            workload=step.name,
-            options=step.options,
+            job=lambda arms, request: driver.job(arms, step.name, step.options, request),
             request=request,
             when_ended=lambda: None,
         )

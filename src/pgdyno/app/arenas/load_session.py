@@ -12,10 +12,11 @@ from psycopg.conninfo import make_conninfo
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.column_draws import read_draws
 from pgdyno.app.arenas.invariants import Invariants
-from pgdyno.generators import driver
-from pgdyno.generators._contract import Target
+from pgdyno.generators import driver, sysbench
+from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.captured import captured_options
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.generators.driver import ArmTarget
+from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
@@ -39,6 +40,14 @@ def driver_options(arm: Arm, workload: Workload) -> Mapping[str, object]:
     with closing(connect_as_load(target_of(arm, workload))) as connection:
         draws, _ = read_draws(connection, workload.captured)
     return captured_options(workload.captured, draws)
+
+
+def job_maker(arm: Arm, workload: Workload) -> Callable[[Sequence[ArmTarget], LoadRequest], str]:
+    """Return how to make the job of a workload for some arms; options are those of ``arm``."""
+    if workload.generator != DRIVER:
+        return lambda arms, request: sysbench.job(arms, workload, request)
+    options = driver_options(arm, workload)
+    return lambda arms, request: driver.job(arms, workload.driver_name, options, request)
 
 
 def invariants_kept(arms: Sequence[Arm], workload: Workload) -> Callable[[], None]:

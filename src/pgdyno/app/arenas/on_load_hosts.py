@@ -15,9 +15,13 @@ from pgdyno.generators._contract import LoadRequest
 from pgdyno.generators.away.hosts_turns import HostDriver, HostsTurns
 from pgdyno.generators.driver import ArmTarget
 from pgdyno.generators.driver_process import Distance, DriverProcess
+from pgdyno.generators.sysbench import NAME as SYSBENCH
+from pgdyno.generators.sysbench import wrapper_text
 from pgdyno.generators.turns import Turns
 from pgdyno.model.errors import UsageError
-from pgdyno.remote.load_driver import driver_sending
+from pgdyno.model.experiments.workload import DRIVER
+from pgdyno.remote.load_driver import DriverSending, driver_sending
+from pgdyno.remote.load_sysbench import sysbench_sending
 from pgdyno.server.connection.network_entrance import NetworkEntrance
 
 _SPARE_S = 900.0
@@ -57,6 +61,10 @@ class OnLoadHosts:
         arms = [replace(self._far(arm, 0), log_prefix=None) for arm in load.arms]
         return self._driver(load, arms, 0, first[0], request)
 
+    def takes_jobs(self, generator: str) -> bool:
+        """Whether it is our driver, or sysbench."""
+        return generator in {DRIVER, SYSBENCH}
+
     def require_here(self) -> None:
         """Raise UsageError."""
         names = " and ".join(one.host.name for one in self.load_hosts)
@@ -74,20 +82,27 @@ class OnLoadHosts:
         there: ReachedLoadHost,
         request: LoadRequest,
     ) -> HostDriver:
-        """Return the same driver, sent to a host for its part."""
-        sending = driver_sending(
-            there.host,
-            there.ssh_config,
-            load.process.argv,
-            {"PGPASSWORD": self.entrance.password},
-            2 * request.duration_s + _SPARE_S,  # its turns have gaps of a round trip, and ends may be slow
-            there.owner,
-        )
+        """Return the same driver, sent to a host for its part; or that host's sysbench."""
+        sending = self._sending(load, there, request)
         prefixes = [prefix.with_name(f"{prefix.name}.{index}") for prefix in load.prefixes]
         output = load.process.output_file.with_suffix(f".{index}.out")
-        distance = Distance(there.host.name, sending.first, sending.greeting, prefixes)
+        distance = Distance(
+            there.host.name, sending.first, sending.greeting, prefixes, program=_program(load.generator)
+        )
         process = DriverProcess(sending.argv, list, sending.environment, output, distance)
         return HostDriver(process, load.job(arms, request), prefixes)
+
+    def _sending(self, load: ArmsLoad, there: ReachedLoadHost, request: LoadRequest) -> DriverSending:
+        way, environment = (there.host, there.ssh_config), {"PGPASSWORD": self.entrance.password}
+        lifetime_s = 2 * request.duration_s + _SPARE_S  # turns have gaps of a round trip, ends may be slow
+        if load.generator == SYSBENCH:
+            return sysbench_sending(*way, wrapper_text(), environment, lifetime_s, there.owner)
+        return driver_sending(*way, load.process.argv, environment, lifetime_s, there.owner)
+
+
+def _program(generator: str) -> str:
+    """Return the name of a generator's program, for messages."""
+    return "pgdyno-driver" if generator == DRIVER else generator
 
 
 def parts_of(

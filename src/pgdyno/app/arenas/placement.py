@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgdyno.generators import driver
 from pgdyno.generators._contract import LoadRequest
 from pgdyno.generators.away.hosts_turns import HostDriver
 from pgdyno.generators.drained import DrainedTurns
 from pgdyno.generators.driver import ArmTarget
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.turns import Turns
+from pgdyno.model.experiments.workload import DRIVER
 
 
 @dataclass(frozen=True)
 class ArmsLoad:
-    """A workload of the driver's on all arms, as it would be issued here, beside the servers.
+    """A workload on all arms, as it would be issued here, beside the servers.
 
     ``arms`` are in the order in which they are connected: ``order`` has their numbers. ``prefixes`` are where
-    the logs of each arm are to be here, by its number.
+    the logs of each arm are to be here, by its number. ``job`` returns the generator's job for a part of it,
+    with the arms as they are seen from where that is issued.
     """
 
     process: DriverProcess
     arms: Sequence[ArmTarget]
     order: Sequence[int]
     prefixes: Sequence[Path]
-    workload: str
-    options: Mapping[str, object]
+    job: Callable[[Sequence[ArmTarget], LoadRequest], str]
     request: LoadRequest
     when_ended: Callable[[], None]
-
-    def job(self, arms: Sequence[ArmTarget], request: LoadRequest) -> str:
-        """Return the job for a part of it, with the arms as they are seen from where that is issued."""
-        return driver.job(arms, self.workload, self.options, request)
+    generator: str = DRIVER
 
 
 class Placement(Protocol):
@@ -47,6 +44,10 @@ class Placement(Protocol):
 
     def step(self, load: ArmsLoad) -> HostDriver:
         """Return the driver of a step, which one host issues from its beginning to its end."""
+        ...
+
+    def takes_jobs(self, generator: str) -> bool:
+        """Whether a generator takes its job, and the words for its turns, from us there."""
         ...
 
     def require_here(self) -> None:
@@ -66,6 +67,10 @@ class Here:
     def step(self, load: ArmsLoad) -> HostDriver:
         """Return the driver as it is."""
         return HostDriver(load.process, load.job(load.arms, load.request), load.prefixes)
+
+    def takes_jobs(self, generator: str) -> bool:
+        """Whether it is our driver: other programs have command lines here."""
+        return generator == DRIVER
 
     def require_here(self) -> None:
         """Do nothing."""

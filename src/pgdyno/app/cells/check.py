@@ -6,7 +6,8 @@ import ipaddress
 import platform
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 
 from pgdyno import __version__
 from pgdyno.app.cells.own_address import is_this_machine
@@ -33,7 +34,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.hosts.probes import WakeUp
 from pgdyno.model.ports import Progress
 from pgdyno.remote.answers import FactsAnswer, Failed, WakeUpAnswer
-from pgdyno.remote.runner import Runner, sent_runner
+from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
 
 _TRIAL_BYTES = 16 << 20  # arbitrary: three times the driver
@@ -43,12 +44,16 @@ _GRACE_S = 10.0
 def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck:
     """Ask all hosts at once, each for ``limit_s`` at most; then each load host connects to the server's.
 
+    The server's host is asked without ssh if it is this machine: nothing else reaches it by ssh either.
     Nothing stays on a host: the runner ends with the connection, or by itself after its lifetime.
     """
     lifetime_s = limit_s + PROBE_S * len(cell.loads) + _GRACE_S
+    is_here = is_this_machine(cell.server)
     progress.step(f"asking {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
     with ExitStack() as stack:
-        runners = [stack.enter_context(sent_runner(host, cell.ssh_config, lifetime_s)) for host in cell.all]
+        server_runner = runner_here(lifetime_s) if is_here else _sent(cell.server, cell, lifetime_s)
+        starts = [server_runner, *(_sent(host, cell, lifetime_s) for host in cell.loads)]
+        runners = [stack.enter_context(start) for start in starts]
         pool = stack.enter_context(ThreadPoolExecutor(len(runners)))
         stack.callback(_stop, runners)  # first of all when we are interrupted: no thread waits any longer
         for runner in runners:
@@ -64,8 +69,11 @@ def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck
         for runner, answer in zip(runners, answers, strict=True):
             if isinstance(answer, ReachedHost):
                 runner.finish()
-    carried_by = None if is_this_machine(cell.server) else __version__
-    return judged([server, *loads], platform.machine(), carried_by)
+    return judged([server, *loads], platform.machine(), None if is_here else __version__)
+
+
+def _sent(host: CellHost, cell: CellHosts, lifetime_s: float) -> AbstractContextManager[Runner]:
+    return sent_runner(host, cell.ssh_config, lifetime_s)
 
 
 def _stop(runners: Sequence[Runner]) -> None:
@@ -89,6 +97,8 @@ def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Tr
         runner.begin()
         clock = asked_clock(runner)
         facts = _facts(runner.facts(host))
+        if host is cell.server and is_this_machine(host):  # whatever ssh this command came by
+            facts = replace(facts, address="")
         trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
         return ReachedHost(
             facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))

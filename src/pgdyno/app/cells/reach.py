@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.app.cells.load_program import LoadProgram
 from pgdyno.app.cells.own_address import own_address
 from pgdyno.app.cells.probing import PROBE_S, asked_clock, probed
 from pgdyno.cells.ssh_words import explained
@@ -18,11 +19,12 @@ from pgdyno.model.errors import RemoteHostError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.remote.answers import FactsAnswer
-from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner, require_driver_runs
+from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner
+from pgdyno.remote.load_sysbench import NOT_INSTALLED
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
 
-_FACTS_S, _DRIVER_S = 30.0, 120.0
+_FACTS_S, _VERSION_S = 30.0, 120.0
 _GRACE_S = 10.0
 _NOEXEC = os.strerror(errno.EACCES)
 
@@ -32,7 +34,7 @@ class ReachedLoadHost:
     """A load host that can issue load: its CPUs, its address as we see it, and the way to ours.
 
     ``words_s`` is how long a word to it and back takes, through ssh. ``boot_id`` names its running kernel,
-    ``owner`` our loads there.
+    ``owner`` our loads there. ``own_program`` is the version of one of its own that issues load, if one does.
     """
 
     host: CellHost
@@ -44,18 +46,26 @@ class ReachedLoadHost:
     words_s: float
     boot_id: str
     owner: str
+    own_program: str | None = None
 
     def note(self, threads: int) -> str:
         """Return the note for readers of the results. The name is in quotes, so that bundles hide it."""
         round_trip = numbers.short_duration(self.round_trip_s)
+        issued = (
+            f"threads that issue it: {threads}"
+            if self.own_program is None
+            else f"issued by its own {self.own_program}, unmodified, with a thread for each client"
+        )
         return (
-            f'load from "{self.host.name}" over the network, round trip {round_trip}; threads that issue it: '
-            f"{threads}, on CPUs that sleep when they are idle"
+            f'load from "{self.host.name}" over the network, round trip {round_trip}; {issued}, on CPUs that '
+            "sleep when they are idle"
         )
 
 
-def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple[ReachedLoadHost, ...]:
-    """Ask every load host who it is, try the network between, and whether the driver runs there.
+def reach_load_hosts(
+    cell: CellHosts, program: LoadProgram, progress: Progress
+) -> tuple[ReachedLoadHost, ...]:
+    """Ask every load host who it is, try the network between, and whether the load's program runs there.
 
     One after another: two at once would share the network. Raises: UsageError for a cell whose server is not
     this machine; RemoteHostError naming a load host and a next step.
@@ -63,7 +73,7 @@ def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple
     address, found = own_address(cell.server), dict[str, ReachedLoadHost]()
     for host in cell.loads:
         progress.step(f"asking {host.name}, and trying the network")
-        reached = _reached(cell, host, address, driver, new_owner())
+        reached = _reached(cell, host, address, program, new_owner())
         first = found.setdefault(reached.boot_id, reached)
         if first is not reached:
             raise RemoteHostError(
@@ -73,12 +83,12 @@ def reach_load_hosts(cell: CellHosts, driver: Path, progress: Progress) -> tuple
     return tuple(found.values())
 
 
-def reach_again(cell: CellHosts, lost: ReachedLoadHost, driver: Path) -> ReachedLoadHost:
+def reach_again(cell: CellHosts, lost: ReachedLoadHost, program: LoadProgram) -> ReachedLoadHost:
     """Ask a load host that was lost again, and take away the rest of its last load.
 
     Raises: as ``reach_load_hosts``.
     """
-    found = _reached(cell, lost.host, lost.server_address, driver, lost.owner)
+    found = _reached(cell, lost.host, lost.server_address, program, lost.owner)
     if found.address != lost.address:
         raise RemoteHostError(
             f"{lost.host.name} has another address than before: {found.address} instead of {lost.address}",
@@ -87,7 +97,9 @@ def reach_again(cell: CellHosts, lost: ReachedLoadHost, driver: Path) -> Reached
     return found
 
 
-def _reached(cell: CellHosts, host: CellHost, address: str, driver: Path, owner: str) -> ReachedLoadHost:
+def _reached(
+    cell: CellHosts, host: CellHost, address: str, program: LoadProgram, owner: str
+) -> ReachedLoadHost:
     lifetime_s = _FACTS_S + PROBE_S + _GRACE_S
     with ExitStack() as stack:
         here = stack.enter_context(runner_here(lifetime_s))
@@ -99,28 +111,30 @@ def _reached(cell: CellHosts, host: CellHost, address: str, driver: Path, owner:
             there.begin()
             there.take_away(owner)
             words_s, facts = asked_clock(there).round_trip_s, there.facts(host)
-            cpus = _usable(host, facts, here.facts(host))
+            cpus = _usable(host, facts, here.facts(host), program)
             probe = _probe(here, there, address, cell, host)
         except RemoteHostError as error:
             raise _explained(host, cell.ssh_config, error, has_begun=there.has_begun) from error
     try:
-        require_driver_runs(host, cell.ssh_config, driver, _DRIVER_S, owner)
+        version = program.ask_version(host, cell.ssh_config, _VERSION_S, owner)
     except RemoteHostError as error:
         raise _explained(host, cell.ssh_config, error, has_begun=False) from error
     own = (probe.load_address, cpus, probe.round_trip_s, words_s, facts.boot_id)
-    return ReachedLoadHost(host, cell.ssh_config, address, *own, owner)
+    return ReachedLoadHost(
+        host, cell.ssh_config, address, *own, owner, own_program=None if program.is_sent else version
+    )
 
 
-def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer) -> tuple[int, ...]:
+def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer, program: LoadProgram) -> tuple[int, ...]:
     """Return the CPUs of a load host. Raises: RemoteHostError if it cannot issue load."""
     if theirs.boot_id == ours.boot_id:
         raise RemoteHostError(
             f"{host.name} is this machine: its load would take the server's CPUs",
             hint="use another machine, or leave --cell out",
         )
-    if theirs.machine != ours.machine:
+    if program.is_sent and theirs.machine != ours.machine:
         raise RemoteHostError(
-            f"{host.name} is {theirs.machine}, and this machine {ours.machine}: pgdyno-driver does not run "
+            f"{host.name} is {theirs.machine}, and this machine {ours.machine}: {program.name} does not run "
             "there",
             hint=f"use a load host that is {ours.machine}",
         )
@@ -159,6 +173,13 @@ def _explained(
             "system"
             if why != _NOEXEC
             else "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
+        )
+    if why := _after(NOT_INSTALLED, words):
+        return RemoteHostError(
+            f"sysbench is not installed on {host.name}",
+            detail=why,
+            hint="install it there (apt install sysbench), or let pgdyno's own driver issue the same "
+            "transactions: --generator driver",
         )
     if ISSUES_LOAD in words:
         return RemoteHostError(

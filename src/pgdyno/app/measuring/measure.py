@@ -28,7 +28,7 @@ from pgdyno.model.errors import MemoryProofError, RefusedError
 from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
 from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.ports import Progress
 from pgdyno.model.variants.variant import require_measurable
@@ -191,9 +191,12 @@ def _require_memory_limit(
 
 
 def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
-    """Look for the programs that issue the load before data is loaded. Raises: GeneratorMissingError."""
+    """Look for the programs that issue the load before data is loaded. Raises: GeneratorMissingError.
+
+    Load hosts have been asked for theirs already.
+    """
     for generator in dict.fromkeys(workloads[name].generator for name in study.workloads):
-        if generator != DRIVER:
+        if not arena.loads.placement.takes_jobs(generator):
             arena.loads.find_generator(generator)
 
 

@@ -62,9 +62,9 @@ class TrialWrite:
 class CellHostFacts:
     """A host's answers about itself. ``boot_id`` names the running kernel, and so the machine.
 
-    ``address`` is where ssh reached it. ``sudo`` says why root's rights are not had; it is empty if they are.
-    ``postgresql`` is empty for load hosts, which are not asked. ``pgdyno`` is None for them as well, and
-    where a login finds none.
+    ``address`` is where ssh reached it; it is empty of this machine, which is asked without ssh. ``sudo``
+    says why root's rights are not had; it is empty if they are. ``postgresql`` is empty for load hosts, which
+    are not asked. ``pgdyno`` is None for them as well, and where a login finds none.
     """
 
     host_name: str
@@ -81,6 +81,11 @@ class CellHostFacts:
     is_synchronised: bool | Unknown
     postgresql: tuple[FoundPrograms, ...]
     pgdyno: FoundPgdyno | None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this machine."""
+        return not self.address
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pgdyno.report.grids.grid_tables import cell_name
 from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.attribution import attribution_figure
 from pgdyno.report.page.awake import awake_sentence
+from pgdyno.report.page.before_and_after import before_and_after
 from pgdyno.report.page.cards import cards
 from pgdyno.report.page.decision import decision_box
 from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
@@ -107,6 +108,7 @@ def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tu
         likenesses=_likenesses(experiment),
         attribution=attribution_figure(experiment),
         how_to_add=how_to_add(attributions(experiment)),
+        before_and_after=before_and_after(experiment),
         peers=peer_tables(experiment),
         fastest_looks_faster=FASTEST_LOOKS_FASTER,
         parts=parts_table(experiment) if experiment.parts else None,

@@ -21,6 +21,7 @@ from pgdyno.report.elements.settings import unsafe_variants
 from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
 from pgdyno.report.grids.grid_text import grid_tables
 from pgdyno.report.page.at_load import at_load_table
+from pgdyno.report.page.before_and_after import before_and_after
 from pgdyno.report.page.cards import measured
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps.rqps_text import step_tables
@@ -48,6 +49,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
     parts += [plain_text(sentence) for sentence in answers(experiment)]
     parts += [plain_text(f"{sentence}.") for sentence in likeness_sentences(experiment)]
+    parts += _before_and_after(experiment)
     parts += [*step_tables(experiment), *grid_tables(experiment), *tpch_tables(experiment)]
     if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
@@ -56,6 +58,12 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += _at_load(experiment)
     parts += _adjusted(experiment)
     return Group(*parts, *_undecided(experiment))
+
+
+def _before_and_after(experiment: Experiment) -> Iterator[RenderableType]:
+    if table := before_and_after(experiment):
+        caption = f"{table.caption}. {table.lesson}".strip()
+        yield from (plain_text(""), plain_text(caption), plain_table(table))
 
 
 def _at_load(experiment: Experiment) -> Iterator[RenderableType]:

@@ -65,14 +65,18 @@ def _shown(checked: CheckedHost, shown: Callable[[CheckedHost, ReachedHost], str
 
 
 def _reached(_: CheckedHost, answer: ReachedHost) -> str:
-    return f"{answer.facts.user}@{answer.facts.host_name}, {answer.facts.address}"
+    return f"{answer.facts.user}@{answer.facts.host_name}, {answer.facts.address or 'this machine'}"
 
 
 def _round_trip(_: CheckedHost, answer: ReachedHost) -> str:
+    if answer.facts.is_here:
+        return NOTHING
     return numbers.short_duration(answer.clock.round_trip_s)
 
 
 def _clock(_: CheckedHost, answer: ReachedHost) -> str:
+    if answer.facts.is_here:
+        return NOTHING
     offset, error = answer.clock.offset_s, answer.clock.error_s
     sign = "+" if offset > 0 else ""
     return f"{sign}{numbers.short_duration(offset)} ±{numbers.SPACE}{numbers.short_duration(error)}"
@@ -122,7 +126,7 @@ def _version(found: FoundPrograms) -> str:
 
 def _pgdyno(checked: CheckedHost, answer: ReachedHost) -> str:
     found = answer.facts.pgdyno
-    if checked.host.role is HostRole.LOAD:
+    if checked.host.role is HostRole.LOAD or answer.facts.is_here:
         return NOTHING
     if found is None:
         return "none found"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ from pgdyno.app.arenas.placement import ArmsLoad
 from pgdyno.app.cells.reach import ReachedLoadHost
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.experiments.design.isolation import CpuSplit
+from pgdyno.generators import driver, sysbench
 from pgdyno.generators._contract import LoadRequest, Target
 from pgdyno.generators.away.hosts_turns import HostsTurns
 from pgdyno.generators.drained import DrainedTurns
@@ -76,7 +78,11 @@ def load_of(directory: Path) -> ArmsLoad:
     process = DriverProcess([str(program), "serve"], list, {"ONLY": "here"}, directory / "driver-x.0.out")
     prefixes = [directory / "x.0", directory / "x.1"]
     arms = [ArmTarget(name, Target("/run/socket", 40001, "pgdyno", "bench"), Path(name)) for name in "ba"]
-    return ArmsLoad(process, arms, [1, 0], prefixes, "pgbench-select", {"scale": 1}, REQUEST, lambda: None)
+    return ArmsLoad(process, arms, [1, 0], prefixes, select_job, REQUEST, lambda: None)
+
+
+def select_job(arms: Sequence[ArmTarget], request: LoadRequest) -> str:
+    return driver.job(arms, "pgbench-select", {"scale": 1}, request)
 
 
 def test_here_the_load_stays_as_it_is(tmp_path: Path) -> None:
@@ -104,6 +110,35 @@ def test_the_driver_is_sent_to_each_host_and_its_logs_come_here(tmp_path: Path) 
         assert [arm["target"]["host"] for arm in job["arms"]] == ["10.0.0.1"] * 2  # by the network
         assert [(arm["name"], arm["log_prefix"]) for arm in job["arms"]] == [("b", "1"), ("a", "0")]
         assert job["clients"] == 3 - number
+
+
+def test_sysbench_of_each_host_has_a_command_line_for_each_server(tmp_path: Path) -> None:
+    workload = find_workloads(("sysbench-read-write",), generator="sysbench")["sysbench-read-write"]
+    load = replace(
+        load_of(tmp_path),
+        job=lambda arms, request: sysbench.job(arms, workload, request),
+        generator="sysbench",
+    )
+    turns = placed_on(HERE, [THERE, OTHER], ENTRANCE, [2, 1]).placement.turns(load)
+    assert isinstance(turns, HostsTurns)
+    first, second = turns.hosts
+    job = json.loads(second.job)
+    assert [(arm["name"], arm["log"]) for arm in job["arms"]] == [("b", "1"), ("a", "0")]
+    (arm, _) = job["arms"]
+    assert arm["options"] == [
+        "--db-driver=pgsql", "--pgsql-host=10.0.0.1", "--pgsql-port=40001", "--pgsql-user=pgdyno",
+        "--pgsql-db=bench", "--tables=8", "--table-size=300000", "--rand-type=uniform", "--rand-seed=8",
+        "--threads=2", "--time=0", "run",
+    ]  # fmt: skip
+    assert arm["environment"] == {"PGDYNO_SCRIPT": "oltp_read_write", "PGDYNO_LOG": "1"}
+    assert json.loads(first.job)["cpus"] == [4, 5, 6]
+    first.process.output_file.touch()
+    sent, error = first.process.distance, first.process.failure("why")
+    assert sent is not None
+    assert b"s3cret" in sent.first
+    assert b"PGDYNO_SCRIPT" in sent.first  # the script around sysbench's own
+    assert "s3cret" not in " ".join(first.process.argv)
+    assert error.message == "sysbench on client1 failed: why"
 
 
 def test_a_step_is_issued_by_the_first_host_alone(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.app.cells.reach import _explained, _usable, reach_load_hosts
+from pgdyno.app.cells.load_program import OWN_SYSBENCH, sent_driver
+from pgdyno.app.cells.reach import ReachedLoadHost, _explained, _usable, reach_load_hosts
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.model.errors import RemoteHostError, UsageError
 from pgdyno.remote.answers import FactsAnswer
 
+DRIVER = sent_driver(Path("pgdyno-driver"))
 SERVER = CellHost("db1", HostRole.SERVER, "db1")
 LOAD = CellHost("client1", HostRole.LOAD, "client1")
 
@@ -20,7 +22,7 @@ LOAD = CellHost("client1", HostRole.LOAD, "client1")
 def refused(*loads: CellHost, address: str | None = "198.51.100.7") -> UsageError:
     cell = CellHosts(replace(SERVER, address=address), loads)
     with pytest.raises(UsageError) as caught:
-        reach_load_hosts(cell, Path("pgdyno-driver"), Remembered())
+        reach_load_hosts(cell, DRIVER, Remembered())
     return caught.value
 
 
@@ -76,8 +78,8 @@ THEIRS = OURS.model_copy(update={"boot_id": "b", "cpus": [0, 2, 3]})
 
 
 def test_a_load_host_has_all_its_cpus_unless_the_file_names_some() -> None:
-    assert _usable(LOAD, THEIRS, OURS) == (0, 2, 3)
-    assert _usable(replace(LOAD, cpus=(2,)), THEIRS, OURS) == (2,)
+    assert _usable(LOAD, THEIRS, OURS, DRIVER) == (0, 2, 3)
+    assert _usable(replace(LOAD, cpus=(2,)), THEIRS, OURS, DRIVER) == (2,)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,31 @@ def test_a_load_host_that_cannot_issue_load_is_refused(
     host: CellHost, change: dict[str, str], said: str
 ) -> None:
     with pytest.raises(RemoteHostError) as caught:
-        _usable(host, THEIRS.model_copy(update=change), OURS)
+        _usable(host, THEIRS.model_copy(update=change), OURS, DRIVER)
     assert caught.value.message == said
+
+
+def test_sysbench_may_run_on_a_load_host_of_another_architecture() -> None:
+    assert _usable(LOAD, THEIRS.model_copy(update={"machine": "riscv64"}), OURS, OWN_SYSBENCH) == (0, 2, 3)
+
+
+def test_a_load_host_without_sysbench_is_told() -> None:
+    error = explained("sysbench is not installed on this host: it is not on the PATH (/usr/bin:/bin)\n")
+    assert error.message == "sysbench is not installed on client1"
+    assert error.detail == "it is not on the PATH (/usr/bin:/bin)"
+    assert error.hint == (
+        "install it there (apt install sysbench), or let pgdyno's own driver issue the same transactions: "
+        "--generator driver"
+    )
+
+
+def test_the_results_say_which_sysbench_has_issued_the_load() -> None:
+    own = (LOAD, None, "10.0.0.1", "10.0.0.2", (0, 1), 0.0001, 0.0003, "boot1", "pgdyno-load-7")
+    host = ReachedLoadHost(*own, own_program="sysbench 1.0.20")
+    assert host.note(2) == (
+        'load from "client1" over the network, round trip 100\N{NO-BREAK SPACE}µs; issued by its own '
+        "sysbench 1.0.20, unmodified, with a thread for each client, on CPUs that sleep when they are idle"
+    )
 
 
 def explained(detail: str | None, hint: str | None = None) -> RemoteHostError:

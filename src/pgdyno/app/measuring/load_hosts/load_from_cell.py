@@ -8,9 +8,11 @@ from dataclasses import replace
 from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.arenas.on_load_hosts import placed_on
 from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.cells.load_program import OWN_SYSBENCH, LoadProgram, sent_driver
 from pgdyno.app.cells.reach import ReachedLoadHost, reach_load_hosts
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.experiments.design.several_hosts import even_parts, with_long_turns
+from pgdyno.generators.sysbench import NAME as SYSBENCH
 from pgdyno.model import numbers
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.errors import UsageError
@@ -37,7 +39,7 @@ def loaded_from_cell(
     workloads = [conditions.workloads[name] for name in study.workloads]
     require_issuable(conditions.cell, workloads, study.design)
     cell = issuing(conditions.cell, workloads)
-    load_hosts = reach_load_hosts(cell, arena.loads.find_driver().program, progress)
+    load_hosts = reach_load_hosts(cell, program_of(workloads, arena), progress)
     addresses = [one.address for one in load_hosts]
     by = entrance(
         arena.loads.scratch, load_hosts[0].server_address, addresses, user=SUPERUSER, database=DATABASE
@@ -53,11 +55,12 @@ def loaded_from_cell(
 def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: Design) -> None:
     """Raise UsageError for a workload that load hosts cannot issue, or of fewer clients than they are."""
     for workload in workloads:
-        is_tpch = isinstance(workload.kind, TpchStep)
-        if workload.generator != DRIVER or is_tpch or workload.data_set.dump is not None:
+        is_tpch, is_sysbench = isinstance(workload.kind, TpchStep), workload.generator == SYSBENCH
+        is_known = workload.generator == DRIVER or is_sysbench
+        if not is_known or is_tpch or workload.data_set.dump is not None:
             raise UsageError(
                 f"{workload.name} cannot be issued by a load host yet",
-                detail="pgdyno-driver alone is sent there, for workloads on data sets of pgdyno's own",
+                detail="pgdyno-driver or sysbench issues load there, on data sets of pgdyno's own",
                 hint="leave --cell out; or choose a bundled workload (pgbench-select), without --generator",
             )
     hosts = issuing(cell, workloads).loads
@@ -68,6 +71,13 @@ def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: D
             detail=f"each needs one: {', '.join(host.name for host in hosts)}",
             hint=f"--clients {count} or more; or keep fewer load hosts in the file",
         )
+
+
+def program_of(workloads: Iterable[Workload], arena: ScratchArena) -> LoadProgram:
+    """Return the program that issues workloads on load hosts; --generator has chosen it for all."""
+    if all(workload.generator == SYSBENCH for workload in workloads):
+        return OWN_SYSBENCH
+    return sent_driver(arena.loads.find_driver().program)
 
 
 def issuing(cell: CellHosts, workloads: Iterable[Workload]) -> CellHosts:

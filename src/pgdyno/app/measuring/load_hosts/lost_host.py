@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.load import Loads
 from pgdyno.app.arenas.on_load_hosts import OnLoadHosts, placed_on
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.cells.await_host import AWAITED_S, await_host
+from pgdyno.app.cells.load_program import LoadProgram
 from pgdyno.app.cells.reach import ReachedLoadHost, reach_again
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.load_hosts.load_from_cell import fewest_clients, threads_of
+from pgdyno.app.measuring.load_hosts.load_from_cell import fewest_clients, program_of, threads_of
 from pgdyno.app.measuring.load_hosts.regained import AfterLoss, Regained, end_without_host
 from pgdyno.model import numbers
 from pgdyno.model.cells.cell import CellHosts
@@ -29,7 +29,7 @@ class AfterLostHost:
     """A cell that loads servers. ``clients`` are the fewest of a workload; ``wait`` returns the host."""
 
     cell: CellHosts
-    driver: Path
+    program: LoadProgram
     clients: int
     allows_fewer: bool
     progress: Progress
@@ -58,7 +58,7 @@ class AfterLostHost:
     def _awaited(self, gone: ReachedLoadHost, *, has_others: bool) -> ReachedLoadHost:
         name = gone.host.name
         try:
-            return self.wait(name, partial(reach_again, self.cell, gone, self.driver), self.progress)
+            return self.wait(name, partial(reach_again, self.cell, gone, self.program), self.progress)
         except RemoteHostError as error:
             fewer = "with --allow-fewer the others go on at once; " if has_others else ""
             cell = self.cell.file_name
@@ -74,9 +74,9 @@ def after_loss_of(conditions: Conditions, study: Study, arena: ScratchArena, pro
     """Return how a study goes on after a load host was lost; one with load from here does not."""
     if conditions.cell is None:
         return end_without_host
-    clients = fewest_clients([conditions.workloads[name] for name in study.workloads], study.design)
-    driver = arena.loads.find_driver().program
-    return AfterLostHost(conditions.cell, driver, clients, conditions.allows_fewer, progress)
+    workloads = [conditions.workloads[name] for name in study.workloads]
+    program, clients = program_of(workloads, arena), fewest_clients(workloads, study.design)
+    return AfterLostHost(conditions.cell, program, clients, conditions.allows_fewer, progress)
 
 
 def load_hosts_of(loads: Loads) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from tests.unit.app.arenas.test_on_load_hosts import ENTRANCE, HERE, OTHER, THER
 
 from pgdyno.app.arenas.on_load_hosts import OnLoadHosts, placed_on
 from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.cells.load_program import sent_driver
 from pgdyno.app.cells.reach import ReachedLoadHost
 from pgdyno.app.measuring.load_hosts.lost_host import AfterLostHost
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
@@ -31,7 +32,7 @@ def arena_on(*hosts: ReachedLoadHost) -> ScratchArena:
 
 
 def after_loss(wait: Callable[..., ReachedLoadHost], *, allows_fewer: bool) -> AfterLostHost:
-    return AfterLostHost(CELL, Path("pgdyno-driver"), 4, allows_fewer, Remembered(), wait)
+    return AfterLostHost(CELL, sent_driver(Path("pgdyno-driver")), 4, allows_fewer, Remembered(), wait)
 
 
 def never(*_: object) -> NoReturn:

@@ -1,0 +1,127 @@
+"""sysbench as it runs on a load host, conducted by a program that is sent. A script stands for sysbench."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_load_host import HOST, alone_on_this_machine, there
+from tests.fix_servers import wait_until
+
+from pgdyno.generators.driver_process import Distance, DriverProcess
+from pgdyno.generators.transaction_log import TransactionLog
+from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.remote.load_driver import DriverSending
+from pgdyno.remote.load_sysbench import sysbench_sending
+from pgdyno.server.process.processes import is_alive
+
+ONE_LINE_EACH_TENTH = """#!/bin/sh
+trap 'exit 0' TERM
+echo $$ >$PIDS/$PGDYNO_LOG; echo "$* $PGPASSWORD" >$PIDS/options-$PGDYNO_LOG; cat $1 >$PIDS/script
+while :; do echo "0 1 100 0 1790000000 0" >>$PGDYNO_LOG.0; sleep 0.01; done
+"""
+ENDS_AT_ONCE = "#!/bin/sh\necho 'FATAL: no such table'; exit 1\n"
+JOB = json.dumps(
+    {
+        "arms": [
+            {"name": name, "log": log, "options": ["--threads=1", "run"], "environment": {"PGDYNO_LOG": log}}
+            for name, log in (("b", "1"), ("a", "0"))
+        ],
+        "cpus": [],
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _alone() -> Iterator[None]:
+    """Run one of these tests at a time on a machine: its load host takes one load."""
+    with alone_on_this_machine():
+        yield
+
+
+def sysbench(directory: Path, script: str | None) -> DriverProcess:
+    """Return the program, not started yet, on a host whose sysbench is a script, or which has none."""
+    programs = directory / "bin"
+    programs.mkdir()
+    if script is not None:
+        (programs / "sysbench").write_text(script)
+        (programs / "sysbench").chmod(0o755)
+    given = {"PGPASSWORD": "s3cret", "PIDS": str(directory)}
+    sent = here(sysbench_sending(HOST, None, "-- around\n", given, 60.0, "pgdyno-load-7"))
+    distance = Distance("client1", sent.first, sent.greeting, [directory / "first", directory / "second"])
+    tools = "" if script is None else ":/usr/bin:/bin"
+    place = {"PATH": f"{programs}{tools}", "TMPDIR": str(there(directory))}
+    return DriverProcess(sent.argv, list, place, directory / "output", distance)
+
+
+def here(sent: DriverSending) -> DriverSending:
+    """Return how it is sent to this machine, whose python3 is that of these tests."""
+    return replace(sent, argv=[sys.executable, *shlex.split(sent.argv[-1])[1:]])
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def test_each_server_has_its_own_and_one_works_at_a_time(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, ONE_LINE_EACH_TENTH)) as process:
+        process.start(JOB)
+        pids = [int((tmp_path / log).read_text()) for log in "10"]
+        wait_until(lambda: all(map(is_stopped, pids)))
+        process.send({"do": "turns", "order": [1, 0], "pids": [], "slice_s": 0.1, "head_s": 0, "delay_s": 0})
+        for arm in (1, 0):
+            taken = process.expect("slice", process.receive(30))
+            assert taken["arm"] == arm
+            assert taken["end_ns"] - taken["start_ns"] == 100_000_000
+            assert taken["drained_ns"] >= taken["end_ns"]
+        process.expect("turns-ended", process.receive(30))
+        assert all(map(is_stopped, pids))
+        process.stop()
+    for prefix in ("first", "second"):
+        assert set(TransactionLog(tmp_path / prefix).read_new().splitlines()) == {b"0 1 100 0 1790000000 0"}
+    assert not any(map(is_alive, pids))
+    assert list(there(tmp_path).iterdir()) == []
+
+
+def test_the_password_is_in_its_environment_and_the_script_around_its_own_beside_it(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, ONE_LINE_EACH_TENTH)) as process:
+        process.start(JOB)
+        process.stop()
+    wrapper, *rest = (tmp_path / "options-0").read_text().split()
+    assert rest == ["--threads=1", "run", "s3cret"]
+    assert wrapper.startswith(f"{there(tmp_path)}/pgdyno-load-7-")  # by that it is found and taken away
+    assert (tmp_path / "script").read_text() == "-- around\n"
+
+
+def test_its_own_words_are_told_when_it_ends(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, ENDS_AT_ONCE)) as process, pytest.raises(GeneratorFailedError) as caught:
+        process.start(JOB)
+    assert caught.value.message == (
+        "sysbench on client1 ended before it was stopped, with status 1; its server was that of b"
+    )
+    assert caught.value.detail == "FATAL: no such table"
+
+
+def test_a_host_without_it_says_so(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, None)) as process, pytest.raises(GeneratorFailedError) as caught:
+        process.start(JOB)
+    assert caught.value.detail == (
+        f"sysbench is not installed on this host: it is not on the PATH ({tmp_path}/bin)"
+    )
+    assert list(there(tmp_path).iterdir()) == []
+
+
+def test_it_ends_with_its_starter(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, ONE_LINE_EACH_TENTH)) as process:
+        process.start(JOB)
+        pids = [int((tmp_path / log).read_text()) for log in "10"]
+        assert process._process is not None
+        process._process.send_signal(signal.SIGKILL)
+        wait_until(lambda: not any(map(is_alive, pids)))
