@@ -43,7 +43,8 @@ _NO_NAME = Unknown(
     "they are in its debug information"
 )
 _ASKS = ("secure_read", "pq_recvbuf")  # the latter where the former became a part of it
-_FLUSHES = ("issue_xlog_fsync",)
+# Of WAL alone. gcc splits issue_xlog_fsync, whose beginning is then a part of its caller.
+_FLUSHES = ("pg_fdatasync", "issue_xlog_fsync")
 
 
 @dataclass(frozen=True)

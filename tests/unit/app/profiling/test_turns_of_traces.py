@@ -67,7 +67,7 @@ def test_why_a_session_has_no_turns_is_said(tmp_path: Path) -> None:
 
 
 def test_turns_end_at_the_client_and_at_the_disk(tmp_path: Path) -> None:
-    functions = {0x1100: "secure_read", 0x1200: "issue_xlog_fsync"}
+    functions = {0x1100: "secure_read", 0x1200: "pg_fdatasync"}
     found = traced_turns(program(functions), session(tmp_path), [session(tmp_path)], caches())
     assert isinstance(found, TracedTurns)
     assert found.found.turns == {0x1100: 2, 0x1200: 1}
