@@ -36,6 +36,7 @@ from pgdyno.profiling.simulation import SimulatedRun, of_simulation
 from pgdyno.server.process.own_file import read_own_end
 
 _REPEATS = 2
+_MOST_CHARACTERS = 300  # of an error's detail in a note
 _UNDER_VALGRIND = {
     "huge_pages": "off",  # valgrind gives none out
     "autovacuum": "off",  # it would begin at another transaction each time
@@ -182,7 +183,9 @@ def misses_or_why(
 
 def why_untold(error: PgdynoError) -> Unknown:
     """Return an error's message and detail as the reason for which data misses are not told."""
-    detail = f" ({' '.join(error.detail.split())})" if error.detail else ""
+    words = " ".join((error.detail or "").split())
+    end = f"… {words[-_MOST_CHARACTERS:]}" if len(words) > _MOST_CHARACTERS else words  # of a server's log
+    detail = f" ({end})" if end else ""
     return Unknown(f"simulated: data misses are not told by structure, because {error.message}{detail}")
 
 

@@ -59,7 +59,7 @@ class TracedTurns:
         return compared(alone, self.found, structure_of, transactions, self.flushes_at)
 
     def limits(self, workload: Workload) -> tuple[str, ...]:
-        """Return what the figures leave out."""
+        """Return the limits of the figures, in words."""
         limits = _LIMITS.format(and_flush="" if self.flushes_at is None else _AND_FLUSH)
         if workload.is_read_only:
             return (limits,)
