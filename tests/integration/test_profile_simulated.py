@@ -12,8 +12,17 @@ from tests.fix_home import pgdyno
 from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.profiling.simulate import as_valgrind_takes_it, simulated_runs
+from pgdyno.app.profiling.layouts import named_functions
+from pgdyno.app.profiling.session_traces import SessionToTrace
+from pgdyno.app.profiling.simulate import (
+    SimulatedProcessor,
+    as_valgrind_takes_it,
+    misses_or_why,
+    simulated_runs,
+)
 from pgdyno.host.tracing.valgrind import find_valgrind
+from pgdyno.model.hosts.cache import Cache
+from pgdyno.model.profiles.data_misses import DataMisses
 from pgdyno.model.variants.variant import parse_variant
 from pgdyno.profiling.misses.structures import OTHER, SHARED
 from pgdyno.profiling.simulated_caches import simulated_caches
@@ -27,6 +36,13 @@ needs_valgrind = pytest.mark.skipif(
 )
 # 0.005 on a quiet machine: statistics are sent once a second, whatever is done by then.
 REPEATS_WITHIN = 0.02
+CACHES = simulated_caches(
+    (
+        Cache(1, "Data", 48 << 10, 12, 64),
+        Cache(1, "Instruction", 32 << 10, 8, 64),
+        Cache(2, "Unified", 2 << 20, 16, 64),
+    )
+)
 SMALL = "small:shared_buffers=32MB,max_connections=20"  # starts in half the time, and holds all data
 
 
@@ -118,13 +134,24 @@ def test_a_program_without_debug_information_is_told_so(reads: dict[str, Any]) -
 
 
 @needs_valgrind
-def test_writing_repeats_too(installation: Installation, home: Path) -> None:
+def test_writing_repeats_and_takes_turns_too(installation: Installation, home: Path) -> None:
     del home
     small, valgrind = as_valgrind_takes_it(parse_variant(SMALL)), find_valgrind()
     assert valgrind is not None
-    workload = replace(WORKLOAD, data_set=replace(WORKLOAD.data_set, scale=1))
+    processor = SimulatedProcessor(valgrind, CACHES)
+    workload = replace(WORKLOAD, data_set=replace(WORKLOAD.data_set, scale=2))  # with two branches
     with open_scratch_arena(installation, (small,), Remembered(), is_isolated=False, is_timed=False) as arena:
-        runs = simulated_runs(arena, small, workload, 1, (valgrind, simulated_caches(())), Remembered())
+        runs = simulated_runs(arena, small, workload, 1, processor, Remembered())
+        program = Path(arena.installation_of(small).program("postgres")).resolve()
+        functions = named_functions(program, runs[0].counts)
+        traced = SessionToTrace(workload, 1, CACHES, runs[0].instructions, program, functions)
+        found = misses_or_why(arena, small, traced, valgrind)
     apart = spread([run.instructions for run in runs])
     assert apart is not None
     assert apart < REPEATS_WITHIN
+    assert isinstance(found, DataMisses), found
+    assert found.in_turns is not None, found.remarks
+    # Seven messages from BEGIN to END, and the commit's WAL.
+    assert found.in_turns.turns == pytest.approx(8, abs=0.2)
+    assert found.in_turns.flushes == pytest.approx(1, abs=0.1)
+    assert any("on a real server, one transaction in 2 would" in one for one in found.remarks)

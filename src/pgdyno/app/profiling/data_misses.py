@@ -12,6 +12,7 @@ from pathlib import Path
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.profiling.session_traces import SessionToTrace, SessionTrace, session_traces
+from pgdyno.app.profiling.turns_of_traces import traced_turns
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
 from pgdyno.host.processes.process_memory import read_places
@@ -28,13 +29,6 @@ from pgdyno.profiling.misses.element_types import ELEMENT_TYPES, parse_elements
 from pgdyno.profiling.misses.loaded_program import LoadedProgram
 from pgdyno.profiling.misses.lru import SplitCaches, split_caches
 from pgdyno.profiling.misses.pages import page_kind
-from pgdyno.profiling.misses.session_turns import (
-    TallyInTurns,
-    compared,
-    other_memory,
-    parts_of,
-    tally_in_turns,
-)
 from pgdyno.profiling.misses.structures import Structures, structures_in
 from pgdyno.profiling.misses.tally import Tally, by_structure, tally
 
@@ -45,18 +39,6 @@ DATA_MISSES_LIMITS = (
     "should, since transactions are slow while they are traced; and prepared statements that run rarely may "
     "still be planned each time: few transactions precede those that count"
 )
-TURNS_LIMITS = (
-    "simulated: the two sessions are of one server and draw different rows. Each was traced while the other "
-    "rested; their traces take turns, one for each message from the client. Shared memory, code and "
-    "constants are the same lines for both; where the other's own pages lie is made up. The kernel, whose "
-    "switch from one to the other takes lines as well, is not seen; with more than two sessions on a CPU, "
-    "less is left"
-)
-_NO_TURNS = (
-    "simulated: two sessions that take turns are not told: the program has no name for where a session asks "
-    "for its client's next message (secure_read)"
-)
-_ASKS = ("secure_read", "pq_recvbuf")  # the latter where the former became a part of it
 _MOST_INSTRUCTIONS = 10_000_000  # of a transaction
 _AREAS = """
 SELECT name, off, size, allocated_size FROM pg_catalog.pg_get_shmem_allocations()
@@ -89,7 +71,7 @@ def require_traceable(traced: SessionToTrace, *, has_tracer: bool, room_bytes: i
 def data_misses(
     arena: ScratchArena, variant: Variant, traced: SessionToTrace, caches: SplitCaches, directory: Path
 ) -> DataMisses:
-    """Let two sessions do their transactions on a fresh server, and return the misses of the first.
+    """Let sessions do their transactions on a fresh server, and return the misses of the first.
 
     The arena's servers run under lackey, which writes into a directory. Raises: MeasurementError if it has
     written nothing, and whatever starting servers and issuing loads raises.
@@ -98,13 +80,13 @@ def data_misses(
     arena.restore((variant,), (0,), data_set)
     with arena.arms((variant,), (0,), data_set) as [arm]:
         shared = _shared_memory(arm, arena.installation_of(variant).major)
-        one, other = session_traces(arena, arm, traced, directory)
+        one, *others = session_traces(arena, arm, traced, directory)
         program = _program(traced, one)
         alone = _alone(one, caches.empty())
-        asks_at = program.beginning_of(_ASKS)
-        in_turns = None if asks_at is None else _in_turns(one, other, caches.empty(), asks_at)
+        turns = traced_turns(program, one, others, caches.empty())
         structures = structures_in(one.mappings, shared, program.path)
-        kinds = _kinds(arm, structures, (alone, *([in_turns.misses] if in_turns else ())))
+        in_turns = None if isinstance(turns, Unknown) else turns
+        kinds = _kinds(arm, structures, (alone, *([in_turns.found.misses] if in_turns else ())))
     arena.discard((variant,), (0,), data_set)
     elements = _elements(traced.program, arena.workspace.account.command, caches.line_bytes)
     structure_of = partial(structures.named, kinds={} if isinstance(kinds, Unknown) else kinds)
@@ -114,11 +96,12 @@ def data_misses(
         transactions=transactions,
         instructions=alone.instructions / transactions,
         structures=by_structure(alone, structure_of, program.function_at, transactions),
-        in_turns=compared(alone, in_turns, structure_of, transactions) if in_turns else None,
+        in_turns=in_turns.compared(alone, structure_of, transactions) if in_turns else None,
         elements=() if isinstance(elements, Unknown) else elements,
         remarks=(
-            *(DATA_MISSES_LIMITS, TURNS_LIMITS if in_turns else _NO_TURNS),
-            *_reasons(kinds, elements),
+            DATA_MISSES_LIMITS,
+            *(in_turns.limits(traced.workload) if in_turns else ()),
+            *_reasons(turns, kinds, elements),
         ),
     )
 
@@ -139,18 +122,6 @@ def _program(traced: SessionToTrace, session: SessionTrace) -> LoadedProgram:
 def _alone(session: SessionTrace, caches: SplitCaches) -> Tally:
     tally(session.filling(), caches)
     return tally(session.counted(), caches)
-
-
-def _in_turns(one: SessionTrace, other: SessionTrace, caches: SplitCaches, asks_at: int) -> TallyInTurns:
-    """Return the first session's misses where the other has a turn after each of its own."""
-    memory = other_memory(one.mappings, other.mappings)
-
-    def play(mine: Iterable[bytes], others: Iterable[bytes]) -> TallyInTurns:
-        placed = map(memory.place, parts_of(others, asks_at))
-        return tally_in_turns(parts_of(mine, asks_at), placed, caches)
-
-    play(one.filling(), other.filling())
-    return play(one.counted(), other.counted())
 
 
 def _reasons(*found: object) -> tuple[str, ...]:

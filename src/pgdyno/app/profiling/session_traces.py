@@ -1,4 +1,4 @@
-"""Traces of sessions' accesses to memory: two of one server, each cut where its client rests.
+"""Traces of sessions' accesses to memory: of one server, each cut where its client rests.
 
 The server runs under valgrind's lackey, which writes a line for each access. Transactions count from where a
 session rests after some of them, with plans and catalogs in its caches, to where it rests after some more.
@@ -29,7 +29,6 @@ from pgdyno.profiling.simulated_caches import SimulatedCaches
 from pgdyno.server.process.own_file import own_size_bytes, read_own_pieces
 from pgdyno.server.process.processes import is_alive
 
-SESSIONS = 2
 _FEWEST, _MOST = 6, 1000  # transactions that count
 _LEAST_LEAD, _MOST_LEAD = 6, 20  # before them: callgrind's 20 where that does not take too long
 _LEAD_INSTRUCTIONS = 15_000_000
@@ -66,10 +65,15 @@ class SessionToTrace:
         return max(_LEAST_LEAD, min(_MOST_LEAD, lead)), max(_FEWEST, min(_MOST, wanted))
 
     @property
+    def sessions(self) -> int:
+        """How many are traced: the second one takes turns with the first, unless it would have to wait."""
+        return 1 if self.workload.hot_rows == 1 else 2
+
+    @property
     def needed_bytes(self) -> int:
         """The room on the disk for the traces; those of the sessions before them are removed."""
         bytes_of_one = _TRACE_BYTES * self.instructions * sum(self.transactions)
-        return round(SESSIONS * bytes_of_one * _SLACK) + _OTHER_BYTES
+        return round(self.sessions * bytes_of_one * _SLACK) + _OTHER_BYTES
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ def session_traces(
     They draw different rows. Raises: MeasurementError if they are not whole, or not readable.
     """
     lead, wanted = traced.transactions
-    seeds = range(traced.seed, traced.seed + SESSIONS)
+    seeds = range(traced.seed, traced.seed + traced.sessions)
     for seed in seeds:
         ended_session(arena, arm, traced.workload, seed, round((lead + wanted) * _SLACK))
         remove_traces_of_ended(directory)

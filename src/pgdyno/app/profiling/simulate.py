@@ -36,6 +36,7 @@ from pgdyno.profiling.simulation import SimulatedRun, of_simulation
 from pgdyno.server.process.own_file import read_own_end
 
 _REPEATS = 2
+_MOST_CHARACTERS = 300  # of an error's detail in a note
 _UNDER_VALGRIND = {
     "huge_pages": "off",  # valgrind gives none out
     "autovacuum": "off",  # it would begin at another transaction each time
@@ -43,9 +44,22 @@ _UNDER_VALGRIND = {
 
 
 @dataclass(frozen=True)
-class Simulation:
-    """A simulated processor's figures, the code that was executed, and the data that were missed."""
+class SimulatedProcessor:
+    """A simulator and its caches; ``like`` is a run whose number of transactions other runs have as well."""
 
+    valgrind: Valgrind
+    caches: SimulatedCaches
+    like: SimulatedRun | None = None
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated processor's figures, the code that was executed, and the data that were missed.
+
+    ``run`` is the first of its runs.
+    """
+
+    run: SimulatedRun
     figures: Microarchitecture
     layout: TextLayout | None
     data_misses: DataMisses | None
@@ -60,10 +74,11 @@ def profile_and_simulate(
     """
     valgrind = _require(find())
     found = profile(request, progress)
-    return tuple(
-        _with_simulation(one, _simulate(valgrind, request, variant, progress))
-        for one, variant in zip(found, request.variants, strict=True)
-    )
+    simulations: list[Simulation] = []
+    for variant in request.variants:
+        like = simulations[0].run if simulations else None
+        simulations.append(_simulate(valgrind, request, variant, progress, like))
+    return tuple(map(_with_simulation, found, simulations))
 
 
 def _with_simulation(found: TransactionProfile, simulation: Simulation) -> TransactionProfile:
@@ -87,9 +102,13 @@ def _require(found: Valgrind | None) -> Valgrind:
 
 
 def _simulate(
-    valgrind: Valgrind, request: ProfileRequest, variant: Variant, progress: Progress
+    valgrind: Valgrind,
+    request: ProfileRequest,
+    variant: Variant,
+    progress: Progress,
+    like: SimulatedRun | None,
 ) -> Simulation:
-    """Simulate a workload's transactions on a scratch server of a variant.
+    """Simulate a workload's transactions on a scratch server of a variant; as many as another run has.
 
     Raises: ServerError for a program with instructions that valgrind does not know, and whatever starting
     servers and issuing loads raises.
@@ -101,7 +120,8 @@ def _simulate(
         progress.step(f"preparing the data of {variant.name}")
         arena.load(plain, workload.data_set)
         progress.step(f"simulating {workload.name} on {variant.name}")
-        runs = simulated_runs(arena, plain, workload, seed, (valgrind, caches), progress)
+        processor = SimulatedProcessor(valgrind, caches, like)
+        runs = simulated_runs(arena, plain, workload, seed, processor, progress)
         progress.step(f"tracing {workload.name} on {variant.name}")
         program = Path(arena.installation_of(plain).program("postgres")).resolve()
         functions = named_functions(program, runs[0].counts)
@@ -121,20 +141,20 @@ def simulated_runs(
     variant: Variant,
     workload: Workload,
     seed: int,
-    simulator: tuple[Valgrind, SimulatedCaches],
+    processor: SimulatedProcessor,
     progress: Progress,
 ) -> list[SimulatedRun]:
     """Return equal runs of a workload's sessions, each on a fresh server. Raises: as ``_simulate`` does."""
-    valgrind, caches = simulator
     directory = _own_directory(arena, "simulated")
-    under = replace(arena, under=valgrind.simulating(directory, caches.options))
-    runs = []
+    under = replace(arena, under=processor.valgrind.simulating(directory, processor.caches.options))
+    runs: list[SimulatedRun] = []
     try:
         for repeat in range(_REPEATS):
             progress.advance(repeat, _REPEATS)
-            runs.append(simulated_run(under, variant, workload, seed, directory))
+            like = runs[0] if runs else processor.like
+            runs.append(simulated_run(under, variant, workload, seed, directory, like))
     except PgdynoError as error:
-        explain(arena.loads.scratch, valgrind, error)
+        explain(arena.loads.scratch, processor.valgrind, error)
         raise
     return runs
 
@@ -163,7 +183,9 @@ def misses_or_why(
 
 def why_untold(error: PgdynoError) -> Unknown:
     """Return an error's message and detail as the reason for which data misses are not told."""
-    detail = f" ({' '.join(error.detail.split())})" if error.detail else ""
+    words = " ".join((error.detail or "").split())
+    end = f"… {words[-_MOST_CHARACTERS:]}" if len(words) > _MOST_CHARACTERS else words  # of a server's log
+    detail = f" ({end})" if end else ""
     return Unknown(f"simulated: data misses are not told by structure, because {error.message}{detail}")
 
 
@@ -177,8 +199,9 @@ def _simulation(
     source = f"simulated: callgrind {valgrind.version}" + (f", {caches.text}" if caches.text else "")
     layout = simulated_layout(program, runs[0].counts, source)
     if isinstance(misses, Unknown):
-        return Simulation(of_simulation(source, runs, (*caches.remarks, misses.reason)), layout, None)
-    return Simulation(of_simulation(source, runs, caches.remarks), layout, misses)
+        told = of_simulation(source, runs, (*caches.remarks, misses.reason))
+        return Simulation(runs[0], told, layout, None)
+    return Simulation(runs[0], of_simulation(source, runs, caches.remarks), layout, misses)
 
 
 def explain(scratch: Path, valgrind: Valgrind, error: PgdynoError) -> None:

@@ -37,9 +37,16 @@ SELECT (
 
 
 def simulated_run(
-    arena: ScratchArena, variant: Variant, workload: Workload, seed: int, directory: Path
+    arena: ScratchArena,
+    variant: Variant,
+    workload: Workload,
+    seed: int,
+    directory: Path,
+    like: SimulatedRun | None = None,
 ) -> SimulatedRun:
-    """Return the work of the sessions on a fresh server.
+    """Return the work of the sessions on a fresh server: of as many transactions as the run that it is like.
+
+    Figures of sessions of different lengths are of other transactions, and differ by up to some percent.
 
     Raises: MeasurementError if one of them is not seen, and whatever starting it raises.
     """
@@ -47,18 +54,27 @@ def simulated_run(
     with arena.arms((variant,), (0,), workload.data_set) as [arm]:
 
         def session(count: int) -> CodeCounts:
-            return _read(output_of(directory, ended_session(arena, arm, workload, seed, count)))
+            return session_counts(arena, arm, workload, seed, count, directory)
 
         few, some = session(_SHORTER), session(_LONGER)
-        transactions = enough(some.since(few).totals["Ir"] / (_LONGER - _SHORTER))
+        transactions = enough(some.since(few).totals["Ir"] / (_LONGER - _SHORTER), like)
         session(transactions)
         shorter, longer = session(_SHORTER), session(transactions)
     arena.discard((variant,), (0,), workload.data_set)
     return SimulatedRun(longer.since(shorter), transactions - _SHORTER)
 
 
-def enough(instructions: float) -> int:
-    """Return how many transactions a session is to have, by the instructions of one of them."""
+def session_counts(
+    arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int, directory: Path
+) -> CodeCounts:
+    """Return the work of one session, as callgrind counts it in a directory. Raises: MeasurementError."""
+    return _read(output_of(directory, ended_session(arena, arm, workload, seed, transactions)))
+
+
+def enough(instructions: float, like: SimulatedRun | None) -> int:
+    """Return how many transactions a session is to have: by the instructions of one, or as another run's."""
+    if like is not None:
+        return like.transactions + _SHORTER
     hundreds = round(_ENOUGH_INSTRUCTIONS / instructions / 100)
     return max(_LONGER, min(_MOST, hundreds * 100))
 

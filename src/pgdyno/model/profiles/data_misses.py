@@ -57,11 +57,12 @@ def total(name: str, rows: Sequence[MissesInTurns]) -> MissesInTurns:
 class SessionsInTurns:
     """A session's misses where another one has a turn after each of its own; structures add up to all.
 
-    ``turns`` are those of a transaction.
+    ``turns`` are those of a transaction, ``flushes`` those of them that end where WAL is written to the disk.
     """
 
     turns: float
     structures: tuple[MissesInTurns, ...]
+    flushes: float = 0.0
 
 
 @dataclass(frozen=True)

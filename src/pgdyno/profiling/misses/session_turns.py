@@ -1,6 +1,7 @@
 """Two sessions of a server that take turns on one CPU's caches.
 
-A session's turn ends where it asks for its client's next message: there it waits, and another one goes on.
+A session's turn ends where it asks for its client's next message, and where it has WAL written to the disk:
+there it waits, and another one goes on.
 Caches have physical lines. Memory that both have mapped alike, and that neither writes for itself alone, is
 the same: shared memory, code, constants. All else of the other session lies elsewhere, its pages scattered
 as the kernel's are: otherwise two heaps that begin at one address would fall on the same sets.
@@ -8,7 +9,8 @@ as the kernel's are: otherwise two heaps that begin at one address would fall on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,20 +30,21 @@ _LEAST_SHARE = 0.02  # of all additional misses; arbitrary
 
 @dataclass(frozen=True)
 class TurnPart:
-    """Accesses of one turn, and whether the turn ends with them."""
+    """Accesses of one turn, which ends with them where the session waits at an instruction, if it does."""
 
     accesses: Accesses
-    ends_turn: bool
+    waits_at: int | None
 
 
-def parts_of(pieces: Iterable[bytes], asks_at: int) -> Iterator[TurnPart]:
-    """Yield a trace by turns: the instruction at an address begins one."""
+def parts_of(pieces: Iterable[bytes], waits: Collection[int]) -> Iterator[TurnPart]:
+    """Yield a trace by turns: each instruction at one of these addresses begins one."""
+    known = np.array([*waits], dtype=np.int64)
     for accesses in accesses_in(pieces):
         begin = 0
-        for end in np.flatnonzero(accesses.is_code & (accesses.addresses == asks_at)).tolist():
-            yield TurnPart(accesses.part(begin, end), ends_turn=True)
+        for end in np.flatnonzero(accesses.is_code & np.isin(accesses.addresses, known)).tolist():
+            yield TurnPart(accesses.part(begin, end), int(accesses.addresses[end]))
             begin = end
-        yield TurnPart(accesses.part(begin, len(accesses.addresses)), ends_turn=False)
+        yield TurnPart(accesses.part(begin, len(accesses.addresses)), None)
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,21 @@ def other_memory(one: Sequence[MemoryMapping], other: Sequence[MemoryMapping]) -
 
 @dataclass(frozen=True)
 class TallyInTurns:
-    """A session's misses, and how many turns it had."""
+    """A session's misses, and how many turns it had, by the instruction before which they ended."""
 
     misses: Tally
-    turns: int
+    turns: Counter[int]
 
 
 def tally_in_turns(
     parts: Iterable[TurnPart], others: Iterator[TurnPart], caches: SplitCaches
 ) -> TallyInTurns:
     """Return a session's misses where another has a turn after each of its own, as long as it has some."""
-    found, turns = Tally(), 0
+    found, turns = Tally(), Counter[int]()
     for one in parts:
         found.take(one.accesses, caches)
-        if one.ends_turn:
-            turns += 1
+        if one.waits_at is not None:
+            turns[one.waits_at] += 1
             _pass_turn(others, caches)
     return TallyInTurns(found, turns)
 
@@ -96,12 +99,17 @@ def tally_in_turns(
 def _pass_turn(parts: Iterator[TurnPart], caches: SplitCaches) -> None:
     for one in parts:
         caches.take(one.accesses)
-        if one.ends_turn:
+        if one.waits_at is not None:
             return
 
 
-def compared(alone: Tally, found: TallyInTurns, structure_of: Naming, transactions: int) -> SessionsInTurns:
-    """Return misses per transaction of a session alone and in turns, those that grow most first."""
+def compared(
+    alone: Tally, found: TallyInTurns, structure_of: Naming, transactions: int, flushes_at: int | None = None
+) -> SessionsInTurns:
+    """Return misses per transaction of a session alone and in turns, those that grow most first.
+
+    ``flushes_at`` is where it has WAL written to the disk.
+    """
     in_turns = found.misses
     counts = [added(one, structure_of) for one in (alone.l1d, in_turns.l1d, alone.l2, in_turns.l2)]
     rows = [
@@ -116,4 +124,5 @@ def compared(alone: Tally, found: TallyInTurns, structure_of: Naming, transactio
     rare = [row for row in rows if row not in shown]
     if rare:
         shown.append(total(OTHERS, rare))
-    return SessionsInTurns(found.turns / transactions, tuple(shown))
+    flushes = 0 if flushes_at is None else found.turns[flushes_at]
+    return SessionsInTurns(found.turns.total() / transactions, tuple(shown), flushes / transactions)

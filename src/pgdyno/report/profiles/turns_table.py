@@ -44,7 +44,11 @@ def _lesson(found: SessionsInTurns, whole: MissesInTurns) -> str:
     where = f", most of them in {' and '.join(grown)}" if grown else ""
     return (
         f"simulated: a session that leaves its CPU to another one {often} in a transaction, whenever it "
-        f"waits for its client, finds less of its data in L1d, {_more(whole.more_l1d)} misses per "
-        f"transaction (L2: {_more(whole.more_l2)}){where}: this is a part of the price of more busy "
+        f"waits for its client{_disk(found)}, finds less of its data in L1d, {_more(whole.more_l1d)} misses "
+        f"per transaction (L2: {_more(whole.more_l2)}){where}: this is a part of the price of more busy "
         "sessions than CPUs, which a connection pool keeps lower"
     )
+
+
+def _disk(found: SessionsInTurns) -> str:
+    return f" or, {found.flushes:.2g} times, for WAL to be on the disk" if found.flushes else ""

@@ -26,6 +26,7 @@ from pgdyno.server.process.own_file import read_own, read_own_end
 from pgdyno.server.process.processes import children, is_alive, is_stopped
 
 _START_TIMEOUT_S = 60.0
+_SLOW_START_TIMEOUT_S = 600.0  # under lackey: seconds, and more than a minute on a crowded host
 _STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
 _CONNECT_TIMEOUT_S = 120  # milliseconds at work, seconds on a crowded host, half a minute there under lackey
 _POLL_S = 0.02
@@ -227,7 +228,8 @@ class Instance:
             )
 
     def _wait_until_ready(self) -> None:
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        limit_s = _SLOW_START_TIMEOUT_S if self.under else _START_TIMEOUT_S
+        deadline = time.monotonic() + limit_s
         while not self._is_ready():
             assert self._process is not None  # noqa: S101 — set by start
             if self._process.poll() is not None:
@@ -237,7 +239,7 @@ class Instance:
             if time.monotonic() > deadline:
                 self.stop(is_immediate=True)
                 raise ServerStartError(
-                    f"the server was not ready within {_START_TIMEOUT_S:.0f} s", detail=self.last_log_lines()
+                    f"the server was not ready within {limit_s:.0f} s", detail=self.last_log_lines()
                 )
             time.sleep(_POLL_S)
 

@@ -50,8 +50,9 @@ def test_sizes_alignment_and_holes_are_those_of_the_source(tmp_path: Path) -> No
 def test_a_stripped_program_is_told_with_the_package_to_install(tmp_path: Path) -> None:
     found = read_types(compiled(tmp_path, "-s"), NAMES, list)
     assert found == Unknown(
-        "the program has no debug information: it is in the package postgresql-NN-dbgsym (Debian and PGDG) "
-        "or postgresqlNN-debuginfo (RPM), NN being the version, or in a build with --enable-debug"
+        "there is no debug information of this program: it is in the package postgresql-NN-dbgsym (PGDG; "
+        "Debian has an archive for such packages, debian-debug) or postgresqlNN-debuginfo (RPM), of exactly "
+        "the server's version, or in a build of your own with --enable-debug"
     )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pgdyno.app.profiling.hardware import lacking
 from pgdyno.app.profiling.simulated_sessions import enough
 from pgdyno.host.tracing.counters import Tried
+from pgdyno.profiling.callgrind import CodeCounts
+from pgdyno.profiling.simulation import SimulatedRun
 
 EVENTS = ("instructions", "cycles")
 # Recorded: perf 6.1 in a virtual machine.
@@ -34,6 +36,12 @@ def test_perfs_own_words_come_first_and_are_cut() -> None:
 
 
 def test_short_transactions_are_simulated_more_often() -> None:
-    assert enough(2_000_000) == 100
-    assert enough(400_000) == 200  # 250, to the nearest even hundred
-    assert enough(1_000) == 3000
+    assert enough(2_000_000, None) == 100
+    assert enough(400_000, None) == 200  # 250, to the nearest even hundred
+    assert enough(1_000, None) == 3000
+
+
+def test_a_run_that_is_compared_has_as_many_transactions_as_the_first_one() -> None:
+    # 280 more than its session of twenty; by itself, a transaction of 280,000 would be taken 400 times.
+    assert enough(280_000, None) == 400
+    assert enough(280_000, SimulatedRun(CodeCounts(), 280)) == 300

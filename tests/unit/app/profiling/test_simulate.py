@@ -49,3 +49,11 @@ def test_the_reason_has_an_errors_detail_on_one_line() -> None:
     assert simulate.why_untold(MeasurementError("there is no room")).reason.endswith(
         "because there is no room"
     )
+
+
+def test_of_a_long_detail_the_end_is_said() -> None:
+    log = "LOG:  starting\n" * 100 + "LOG:  database system is shut down"
+    reason = simulate.why_untold(ServerError("the server was not ready", detail=log)).reason
+    assert "because the server was not ready (… " in reason
+    assert reason.endswith("LOG: starting LOG: database system is shut down)")
+    assert len(reason) < 400

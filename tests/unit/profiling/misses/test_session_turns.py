@@ -25,6 +25,9 @@ from pgdyno.profiling.misses.traces import Accesses
 
 ASKS = 0x1000
 ASK = b"I  00001000,4\n"
+FLUSHES = 0x1800
+FLUSH = b"I  00001800,4\n"
+WAITS = (ASKS, FLUSHES)
 CODE = MemoryMapping(0x1000, 0x2000, is_writable=False, is_shared=False, path="/bin/postgres")
 SHARED = MemoryMapping(0x10000, 0x20000, is_writable=True, is_shared=True, path="/dev/zero")
 HEAP = MemoryMapping(0x40000, 0x50000, is_writable=True, is_shared=False)
@@ -46,19 +49,19 @@ def load(address: int) -> bytes:
 
 
 def parts(*lines: bytes) -> Iterator[TurnPart]:
-    return parts_of([b"".join(lines)], ASKS)
+    return parts_of([b"".join(lines)], WAITS)
 
 
 @pytest.mark.parametrize("length", [1, 10, 14, 1000])
-def test_a_turn_ends_where_the_session_asks_for_the_next_message(length: int) -> None:
-    trace = load(0x40000) + ASK + load(0x40040) + load(0x40080) + ASK + ASK
+def test_a_turn_ends_where_the_session_waits_for_its_client_or_the_disk(length: int) -> None:
+    trace = load(0x40000) + ASK + load(0x40040) + load(0x40080) + FLUSH + ASK
     pieces = [trace[at : at + length] for at in range(0, len(trace), length)]
     turns: list[list[int]] = [[]]
-    for one in parts_of(pieces, ASKS):
+    for one in parts_of(pieces, WAITS):
         turns[-1] += one.accesses.addresses.tolist()
-        if one.ends_turn:
+        if one.waits_at is not None:
             turns.append([])
-    assert turns == [[0x40000], [ASKS, 0x40040, 0x40080], [ASKS], [ASKS]]
+    assert turns == [[0x40000], [ASKS, 0x40040, 0x40080], [FLUSHES], [ASKS]]
 
 
 def placed(memory: OtherMemory, *addresses: int) -> list[int]:
@@ -87,7 +90,7 @@ def test_pages_that_are_scattered_remain_apart() -> None:
     many = Accesses(
         np.zeros(len(addresses), dtype=np.bool_), addresses, np.ones(len(addresses), dtype=np.int64)
     )
-    found = NOTHING_IN_COMMON.place(TurnPart(many, ends_turn=False)).accesses.addresses
+    found = NOTHING_IN_COMMON.place(TurnPart(many, None)).accesses.addresses
     assert len(np.unique(found)) == len(addresses)
 
 
@@ -102,7 +105,7 @@ def test_a_turn_of_another_session_takes_lines_away() -> None:
     other = (load(0x40000), load(0x10000), load(0x40040), ASK, load(0x10040))
     memory = other_memory(MAPPINGS, MAPPINGS)
     found = tally_in_turns(parts(*MINE), map(memory.place, parts(*other)), caches())
-    assert found.turns == 1
+    assert found.turns == {ASKS: 1}
     assert found.misses.l1d == Counter({(0x40000, 0): 1, (0x10000, 0): 1, (0x40000, ASKS): 1})
     assert found.misses.l2 == Counter({(0x40000, 0): 1, (0x10000, 0): 1})  # the second one has room for all
     assert found.misses.instructions == 1
@@ -116,8 +119,8 @@ def test_what_the_other_one_has_brought_is_there() -> None:
 
 
 def test_another_session_that_has_no_turn_left_takes_nothing() -> None:
-    found = tally_in_turns(parts(*MINE, ASK, ASK), map(NOTHING_IN_COMMON.place, parts()), caches())
-    assert found.turns == 3
+    found = tally_in_turns(parts(*MINE, ASK, FLUSH), map(NOTHING_IN_COMMON.place, parts()), caches())
+    assert found.turns == {ASKS: 2, FLUSHES: 1}
     assert sum(found.misses.l1d.values()) == 2
 
 
@@ -127,8 +130,9 @@ def test_structures_are_ranked_by_what_is_added_and_all_of_it_is_there() -> None
     in_turns = Tally(
         Counter({(1, 0): 200, (2, 0): 250, (3, 0): 10, (4, 0): 4}), Counter({(1, 0): 10, (2, 0): 30})
     )
-    found = compared(alone, TallyInTurns(in_turns, 6), lambda address: names[address], 2)
-    assert found.turns == 3
+    turns = TallyInTurns(in_turns, Counter({ASKS: 4, FLUSHES: 2}))
+    found = compared(alone, turns, lambda address: names[address], 2, FLUSHES)
+    assert (found.turns, found.flushes) == (3, 1)
     assert found.structures == (
         MissesInTurns("pages", 25.0, 125.0, 0.0, 15.0),
         MissesInTurns("heap", 50.0, 100.0, 5.0, 5.0),

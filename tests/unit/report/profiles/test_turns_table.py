@@ -45,6 +45,14 @@ def test_the_lesson_is_one_sentence_with_the_figures_and_what_to_do() -> None:
     )
 
 
+def test_the_lesson_of_a_writing_session_counts_its_waits_for_the_disk() -> None:
+    lesson = in_turns_table(replace(IN_TURNS, turns=21.5, flushes=1.5)).lesson
+    assert (
+        " 21.5 times in a transaction, whenever it waits for its client or, 1.5 times, for WAL to be "
+        in lesson
+    )
+
+
 def test_a_session_that_loses_nothing_to_the_other_names_no_structure() -> None:
     same = SessionsInTurns(1.0, (MissesInTurns("stack", 4.0, 4.0, 1.0, 1.0),))
     assert " once in a transaction, " in in_turns_table(same).lesson
