@@ -112,7 +112,7 @@ def test_the_manifest_has_the_settings_of_the_training_and_they_make_another_bui
 
 
 @pytest.mark.usefixtures("plain")
-def test_settings_are_judged_before_anything_is_compiled_for_them(tree: Path) -> None:
+def test_settings_are_judged_before_anything_is_compiled_for_them(tree: Path, home: Path) -> None:
     def refuse(judge: Installation, lessons: Sequence[Lesson], _: object) -> None:
         assert judge.version == "18.6"
         raise SettingError(f"no {lessons[0].variant.gucs}")
@@ -121,3 +121,4 @@ def test_settings_are_judged_before_anything_is_compiled_for_them(tree: Path) ->
     with pytest.raises(SettingError, match=r"no .*perhaps"):
         build(asked, said, check_settings=refuse)
     assert stages_of(said) == ["unpack"]
+    assert list((home / "builds").glob("built-*")) == []

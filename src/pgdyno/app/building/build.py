@@ -26,7 +26,7 @@ from pgdyno.app.building.parts import PARTS
 from pgdyno.app.building.stages import Building, BuildParts
 from pgdyno.app.local_machine import workspace
 from pgdyno.model import numbers
-from pgdyno.model.errors import InstallationError, UsageError
+from pgdyno.model.errors import InstallationError, SettingError, UsageError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.recipe import PLAIN, TRAINED_ON
 from pgdyno.model.ports import Progress
@@ -80,7 +80,11 @@ def _build(
     if plan.is_plain:
         return building.run()
     reference = _reference(request, building)
-    parts.check_settings(reference, lessons, progress)
+    try:
+        parts.check_settings(reference, lessons, progress)
+    except SettingError:
+        shutil.rmtree(place.builds() / plan.name)  # nobody will ask for the same again
+        raise
     return replace(building, reference=reference).run()
 
 
