@@ -19,6 +19,7 @@ from pgdyno.report.text.series import ArmSeries, ValuePoint
 _TOP, _BOTTOM_PX, _LEFT_PX = 12.0, 46.0, 58.0
 _NAMES_PX = 110.0
 _TICK_ROOM_PX = 36.0
+_CHARACTER_PX = 7.0  # of a tick's label
 _LABEL_GAP_PX = 15.0
 
 
@@ -28,14 +29,15 @@ def value_chart(caption: Caption, arms: Sequence[ArmSeries], metric: Metric, *, 
     height = 250.0 if is_wide else 230.0
     right = width - (_NAMES_PX if is_wide else 8.0)
     trials = [point.trial for arm in arms for point in arm.points]
-    columns = round_columns(trials, _LEFT_PX, right)
     scale = value_scale(_extent(arms), height - _BOTTOM_PX, _TOP)
+    left = max(_LEFT_PX, 14 + _CHARACTER_PX * max(len(tick.label) for tick in scale.ticks(_TICK_ROOM_PX)))
+    columns = round_columns(trials, left, right)
     return drawing(
         caption,
         width,
         height,
         *columns.background(_TOP, height - _BOTTOM_PX),
-        *_axis(scale, right),
+        *_axis(scale, left, right),
         *(part for order, arm in enumerate(arms) for part in _arm(order, arm, columns, scale, metric)),
         *columns.axis(height - _BOTTOM_PX),
         *(_names(arms, scale, right, height) if is_wide else ()),
@@ -47,13 +49,13 @@ def _extent(arms: Sequence[ArmSeries]) -> list[float]:
     return [point.value for arm in arms for point in arm.points]
 
 
-def _axis(scale: LinearScale, right: float) -> list[Markup]:
+def _axis(scale: LinearScale, left: float, right: float) -> list[Markup]:
     return [
         part
         for tick in scale.ticks(_TICK_ROOM_PX)
         for part in (
-            line(_LEFT_PX, tick.place, right, tick.place, "grid"),
-            text(tick.label, _LEFT_PX - 8, tick.place + 4, "tick", "end"),
+            line(left, tick.place, right, tick.place, "grid"),
+            text(tick.label, left - 8, tick.place + 4, "tick", "end"),
         )
     ]
 
