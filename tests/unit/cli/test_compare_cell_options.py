@@ -11,11 +11,13 @@ from click.testing import CliRunner
 from tests.fix_progress import Remembered
 
 from pgdyno.app.arenas.scratch_arena import ScratchArena
+from pgdyno.app.cells.load_program import OWN_SYSBENCH
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.load_hosts.load_from_cell import (
     fewest_clients,
     issuing,
     loaded_from_cell,
+    program_of,
     require_issuable,
 )
 from pgdyno.app.measuring.workload_choice import find_workloads
@@ -95,7 +97,9 @@ def test_pgbench_issues_no_load_from_another_host() -> None:
 
 
 def test_sysbench_issues_load_from_another_host_as_well() -> None:
-    require_issuable(CELL, find_workloads(("sysbench-read-only",), generator="sysbench").values(), Design())
+    workloads = find_workloads(("sysbench-read-only",), generator="sysbench").values()
+    require_issuable(CELL, workloads, Design())
+    assert program_of(workloads, cast("ScratchArena", None)) is OWN_SYSBENCH  # no driver is looked for
 
 
 def test_each_load_host_needs_a_client() -> None:

@@ -6,7 +6,6 @@ import json
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -21,10 +20,9 @@ from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Experiment, Stopping
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.ports import Progress
-from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.repeat import repeat_command
 from pgdyno.server.process.installation import Installation
-from pgdyno.studies._contract import StudyContext
+from pgdyno.studies import accelerator_study
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "embedded")
 
@@ -242,26 +240,23 @@ def test_a_benchmark_of_peers_takes_the_options_of_its_study_and_no_others(
     assert said in f"{done.output} {done.exception}"
 
 
+ASKED = Measuring(
+    embedded=True, pg_bin=None, workloads=(), scripts=(), scale=None, generator=None, clients=4, blocks=None,
+    budget_s=None, until=None, block_s=None, slice_s=None, kind=None, isolate=None, seed=1, as_booted=False,
+    resume=None, gate=False,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("words", "generators"),
+    ("asked", "generator"),
     [
-        ((), {"sysbench"}),
-        (("--generator", "driver"), {"driver"}),
-        (("--workload", "pgbench-select"), {"driver"}),  # which sysbench does not have
+        (ASKED, "sysbench"),
+        (replace(ASKED, generator="driver"), "driver"),
+        (replace(ASKED, workloads=("pgbench-select",)), None),  # which sysbench does not have
     ],
 )
 def test_the_accelerators_study_has_its_load_from_sysbench_unless_told(
-    words: tuple[str, ...], generators: set[str], measured: Measured, monkeypatch: pytest.MonkeyPatch
+    asked: Measuring, generator: str | None
 ) -> None:
-    def planned(_subject: object, baseline: Variant, conditions: Conditions, _request: object) -> object:
-        context = StudyContext(
-            baseline, tuple(conditions.workloads), conditions.design, {"plan": {"jit": "off"}}
-        )
-        return SimpleNamespace(study_context=context)
-
-    monkeypatch.setattr(run, "inspect_scratch", lambda *_: None)
-    monkeypatch.setattr(run, "builds_to_choose", lambda _: ())
-    monkeypatch.setattr(run, "plan_for", planned)
-    assert invoke(*words, study="accelerator-study").exit_code == 0
-    assert measured.conditions is not None
-    assert {one.generator for one in measured.conditions.workloads.values()} == generators
+    study = accelerator_study.STUDY
+    assert asked.or_workloads(study.measures, study.generator).generator == generator

@@ -136,9 +136,10 @@ def test_what_is_no_toml_is_told_with_its_place(tmp_path: Path) -> None:
     assert "line 1" in (error.detail or "")
 
 
-def test_the_example_of_the_guide_is_a_cell(tmp_path: Path) -> None:
-    cell = read(tmp_path, GUIDE.read_text().partition("```toml\n")[2].partition("```")[0])
-    assert (cell.server.name, [one.name for one in cell.loads]) == ("db1", ["client1", "client2"])
+@pytest.mark.parametrize(("number", "loads"), [(1, ["client1"]), (2, ["client1", "client2"])])
+def test_the_examples_of_the_guide_are_cells(tmp_path: Path, number: int, loads: list[str]) -> None:
+    cell = read(tmp_path, GUIDE.read_text().split("```toml\n")[number].partition("```")[0])
+    assert (cell.server.name, [one.name for one in cell.loads]) == ("db1", loads)
 
 
 @pytest.mark.parametrize("key", HostTable.model_fields)
