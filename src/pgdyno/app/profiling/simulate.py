@@ -40,6 +40,7 @@ _MOST_CHARACTERS = 300  # of an error's detail in a note
 _UNDER_VALGRIND = {
     "huge_pages": "off",  # valgrind gives none out
     "autovacuum": "off",  # it would begin at another transaction each time
+    "checkpoint_timeout": "1d",  # after one, pages that are changed have their full images in WAL again
 }
 
 

@@ -13,9 +13,9 @@ from pgdyno.model.facts import Unknown
 _LIMIT_S = 60.0
 _NOT_INSTALLED = Unknown("gdb is not installed: apt-get install gdb, dnf install gdb")
 _NO_DEBUG_INFORMATION = Unknown(
-    "there is no debug information of this program: it is in the package postgresql-NN-dbgsym (PGDG; Debian has "
-    "an archive for such packages, debian-debug) or postgresqlNN-debuginfo (RPM), of exactly the server's "
-    "version, or in a build of your own with --enable-debug"
+    "there is no debug information of this program: it is in the package postgresql-NN-dbgsym (PGDG; Debian "
+    "has an archive for such packages, debian-debug) or postgresqlNN-debuginfo (RPM), of exactly the "
+    "server's version, or in a build of your own with --enable-debug"
 )
 _ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}  # no DEBUGINFOD_URLS: gdb would load files from there
 

@@ -40,7 +40,7 @@ def _more(count: float) -> str:
 
 def _lesson(found: SessionsInTurns, whole: MissesInTurns) -> str:
     grown = [one.structure for one in found.structures if one.more_l1d > 0][:_NAMED]
-    often = "once" if found.turns == 1 else f"{found.turns:.3g} times"
+    often = _often(found.turns)
     where = f", most of them in {' and '.join(grown)}" if grown else ""
     return (
         f"simulated: a session that leaves its CPU to another one {often} in a transaction, whenever it "
@@ -51,4 +51,8 @@ def _lesson(found: SessionsInTurns, whole: MissesInTurns) -> str:
 
 
 def _disk(found: SessionsInTurns) -> str:
-    return f" or, {found.flushes:.2g} times, for WAL to be on the disk" if found.flushes else ""
+    return f" or, {_often(found.flushes)}, for WAL to be on the disk" if found.flushes else ""
+
+
+def _often(count: float) -> str:
+    return "once" if count == 1 else f"{count:.3g} times"

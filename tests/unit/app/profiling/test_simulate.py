@@ -12,6 +12,7 @@ from pgdyno.app.profiling.profile import ProfileRequest
 from pgdyno.host.tracing.valgrind import Valgrind
 from pgdyno.model.errors import MeasurementError, ServerError, ServerStartError, UsageError
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.variants.variant import parse_variant
 from pgdyno.workloads.pgbench_select import WORKLOAD
 
 
@@ -38,6 +39,12 @@ def test_other_failures_are_left_as_they_are(tmp_path: Path) -> None:
     failed = ServerStartError("the server did not start")
     simulate.explain(tmp_path, Valgrind("/usr/bin/valgrind", "3.19.0"), failed)
     assert failed.__cause__ is None  # and nothing was raised in its place
+
+
+def test_nothing_that_begins_by_the_clock_comes_between() -> None:
+    asked = parse_variant("mine:checkpoint_timeout=5min,autovacuum=on,work_mem=64MB")
+    taken = simulate.as_valgrind_takes_it(asked).settings
+    assert (taken["checkpoint_timeout"], taken["autovacuum"], taken["work_mem"]) == ("1d", "off", "64MB")
 
 
 def test_the_reason_has_an_errors_detail_on_one_line() -> None:

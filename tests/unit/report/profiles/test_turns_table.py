@@ -51,6 +51,8 @@ def test_the_lesson_of_a_writing_session_counts_its_waits_for_the_disk() -> None
         " 21.5 times in a transaction, whenever it waits for its client or, 1.5 times, for WAL to be "
         in lesson
     )
+    once = in_turns_table(replace(IN_TURNS, turns=8.0, flushes=1.0)).lesson
+    assert " waits for its client or, once, for WAL to be on the disk, finds less " in once
 
 
 def test_a_session_that_loses_nothing_to_the_other_names_no_structure() -> None:
