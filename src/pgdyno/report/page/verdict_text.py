@@ -63,7 +63,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
 def _before_and_after(experiment: Experiment) -> Iterator[RenderableType]:
     if table := before_and_after(experiment):
         caption = f"{table.caption}. {table.lesson}".strip()
-        yield from (plain_text(""), plain_text(caption), plain_table(table))
+        yield from (plain_text(""), plain_text(caption), PlainTable(table))
 
 
 def _at_load(experiment: Experiment) -> Iterator[RenderableType]:
