@@ -101,8 +101,14 @@ def test_the_password_is_in_its_environment_and_the_script_around_its_own_beside
 
 
 def test_its_own_words_are_told_when_it_ends(tmp_path: Path) -> None:
-    with closing(sysbench(tmp_path, ENDS_AT_ONCE)) as process, pytest.raises(GeneratorFailedError) as caught:
-        process.start(JOB)
+    with closing(sysbench(tmp_path, ENDS_AT_ONCE)) as process:
+        with pytest.raises(GeneratorFailedError) as caught:
+            process.start(JOB)
+        reader = process._reader
+        assert reader is not None
+        reader.join(30)
+        assert not reader.is_alive()
+        assert not process.is_gone  # it has said why: its host is not lost
     assert caught.value.message == (
         "sysbench on client1 ended before it was stopped, with status 1; its server was that of b"
     )
@@ -125,3 +131,4 @@ def test_it_ends_with_its_starter(tmp_path: Path) -> None:
         assert process._process is not None
         process._process.send_signal(signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, pids)))
+        wait_until(lambda: process.is_gone)
