@@ -22,6 +22,7 @@ from typing import Any
 
 from pgdyno.remote._load_program import (
     KEPT_VARIABLES,
+    NOT_RUN,
     SET_DEATH_SIGNAL,
     TEMPORARY,
     alone,
@@ -31,7 +32,8 @@ from pgdyno.remote._load_program import (
     working_in,
 )
 
-NOT_INSTALLED = "sysbench is not installed on this host: "  # the controller looks for it
+SYSBENCH = "sysbench"
+NOT_INSTALLED = f"{SYSBENCH} is not installed on this host: "  # the controller looks for it
 VERSION_LIMIT_S = 10.0
 CONNECT_LIMIT_S, CONNECT_POLL_S = 60.0, 0.02
 STOP_LIMIT_S = 15.0
@@ -129,22 +131,25 @@ def cpu_ns(pid: int) -> int:
 
 def installed() -> str:
     """Return the path of sysbench; leave if there is none."""
-    found = shutil.which("sysbench")
+    found = shutil.which(SYSBENCH)
     if found is None:
         sys.exit(f"{NOT_INSTALLED}it is not on the PATH ({os.environ.get('PATH', os.defpath)})")
     return found
 
 
 def version(program: str) -> str:
-    """Return the first line of its version; leave if it does not run."""
+    """Return the first line of its version; leave, with the last words, if it does not run."""
     try:
         done = subprocess.run(
             [program, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=VERSION_LIMIT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        sys.exit(f"{NOT_INSTALLED}{program} does not run ({getattr(error, 'strerror', None) or error})")
-    return (done.stdout.decode(errors="replace").splitlines() or ["it says nothing"])[0][:80]
+        sys.exit(f"{SYSBENCH} {NOT_RUN}{getattr(error, 'strerror', None) or error}")
+    said = done.stdout.decode(errors="replace").splitlines() or ["it says nothing"]
+    if done.returncode != 0:  # a library is missing, for example: such words begin with its name as well
+        sys.exit(f"{SYSBENCH} {NOT_RUN}{said[-1][:300]}")
+    return said[0][:80]
 
 
 def conduct(loads: list[ArmSysbench]) -> None:
@@ -213,7 +218,7 @@ def main(greeting: str) -> None:
             say(greeting)
             say(said)
             return
-        with working_in(place, "sysbench"):
+        with working_in(place, SYSBENCH):
             own = tempfile.TemporaryDirectory(prefix=f"{greeting}-", dir=place)
         with own as directory:
             say(greeting)
