@@ -46,7 +46,7 @@ class SysbenchError(Exception):
 
 
 class ArmSysbench:
-    """sysbench for one arm, in a directory of its own."""
+    """sysbench for one arm. Its files have the arm's number in their names: the directory is for all."""
 
     def __init__(self, program: str, arm: dict[str, Any], given: dict[str, Any]) -> None:
         """Start it. Its log is ``NUMBER.THREAD`` in the working directory."""
