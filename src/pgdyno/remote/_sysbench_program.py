@@ -107,13 +107,15 @@ class ArmSysbench:
     def require_running(self) -> None:
         """Raise SysbenchError if it has ended."""
         if self.process.poll() is not None:
-            raise self.failed(f"ended before it was stopped, with status {self.process.returncode}")
+            status = self.process.returncode
+            by = f"by signal {-status}" if status < 0 else f"with status {status}"
+            raise self.failed(f"ended {by} before it was stopped")
 
     def failed(self, why: str) -> SysbenchError:
         """Return an error with its last words."""
         words = [line for line in self.output.read_text(errors="replace").splitlines() if line.strip()]
         return SysbenchError(
-            f"sysbench on {self.host} {why}; its server was that of {self.name}", "\n".join(words[-SHOWN:])
+            f"sysbench on {self.host} {why} (server: {self.name})", "\n".join(words[-SHOWN:])
         )
 
 

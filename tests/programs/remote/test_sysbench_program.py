@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
@@ -110,10 +111,18 @@ def test_its_own_words_are_told_when_it_ends(tmp_path: Path) -> None:
         reader.join(30)
         assert not reader.is_alive()
         assert not process.is_gone  # it has said why: its host is not lost
-    assert caught.value.message == (
-        "sysbench on client1 ended before it was stopped, with status 1; its server was that of b"
-    )
+    assert caught.value.message == "sysbench on client1 ended with status 1 before it was stopped (server: b)"
     assert caught.value.detail == "FATAL: no such table"
+
+
+def test_the_signal_that_ends_it_is_told(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, ONE_LINE_EACH_TENTH)) as process:
+        process.start(JOB)
+        os.kill(int((tmp_path / "0").read_text()), signal.SIGKILL)
+        process.send({"do": "turns", "order": [1], "pids": [], "slice_s": 0.1, "head_s": 0, "delay_s": 0})
+        with pytest.raises(GeneratorFailedError) as caught:
+            process.receive(30)
+    assert caught.value.message == "sysbench on client1 ended by signal 9 before it was stopped (server: a)"
 
 
 def test_a_host_without_it_says_so(tmp_path: Path) -> None:
