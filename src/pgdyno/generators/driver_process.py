@@ -88,7 +88,7 @@ class DriverProcess:
 
     @property
     def is_gone(self) -> bool:
-        """Whether its output has ended, at a distance also with the connection, and its last word is no error.
+        """Whether its output, or the connection to it, has ended, and its last word is no error.
 
         One that has said what went wrong has failed; its host is there.
         """
