@@ -12,7 +12,7 @@ from tests.house.source import Module, modules
 from pgdyno.cli.main import cli
 
 OPTION = re.compile(r"--[a-z][a-z-]+")
-OF_OTHERS = re.compile(r"\b(?:psql|pg_config|pip install) --[a-z-]+")
+OF_OTHERS = re.compile(r"\b(?:psql|pg_config|pip install|sysbench) --[a-z-]+")
 """Options of other programs, named together with them."""
 
 

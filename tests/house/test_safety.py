@@ -58,6 +58,7 @@ _LAST_NAMES = {name.rpartition(".")[2] for name in _WRITES}
 _MAY_WRITE = {
     "cli/output.py",
     "report/elements/terminal.py",
+    "report/page/metrics_table.py",
     "report/tpch/tpch_text.py",
     "host/probing/_spin_program.py",
     "host/probing/_wakeup_program.py",

@@ -59,7 +59,7 @@ def test_the_servers_host_is_asked_without_ssh_by_a_command_that_is_given_there(
 ) -> None:
     checked = check(cell, hosts_file(cell, tmp_path, ("client1",)))  # no ssh leads to this db1
     assert (checked.status, checked.findings(obstacles=True)) == (0, {})
-    assert checked.host("db1")["answer"]["facts"]["address"] == ""
+    assert checked.host("db1")["answer"]["facts"]["address"] is None
     assert checked.host("client1")["network"]["to_server_bytes_per_s"] > 0
 
 

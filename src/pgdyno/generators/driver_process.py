@@ -74,6 +74,7 @@ class DriverProcess:
         default_factory=lambda: queue.Queue(_MOST_LINES), init=False
     )
     _reader: threading.Thread | None = field(default=None, init=False)
+    _last_line: bytes = field(default=b"", init=False)
 
     @property
     def is_started(self) -> bool:
@@ -86,9 +87,12 @@ class DriverProcess:
         return () if self._process is None or self.distance else (self._process.pid,)
 
     @property
-    def has_ended(self) -> bool:
-        """Whether its output has ended; at a distance also because the connection has."""
-        return self._reader is not None and not self._reader.is_alive()
+    def is_gone(self) -> bool:
+        """Whether its output, or the connection to it, has ended, and its last word is no error.
+
+        One that has said what went wrong has failed; its host is there.
+        """
+        return self._reader is not None and not self._reader.is_alive() and not _is_error(self._last_line)
 
     def start(self, job: str, when_there: Callable[[], None] = lambda: None) -> None:
         """Start it, give it its job, and wait until all clients are connected."""
@@ -231,6 +235,7 @@ class DriverProcess:
         assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
         with process.stdout as output:
             for line in iter(partial(output.readline, _MOST_LINE_BYTES + 1), b""):
+                self._last_line = line
                 self._events.put((time.monotonic_ns(), line))
                 if len(line) > _MOST_LINE_BYTES:
                     break
@@ -272,6 +277,13 @@ def event_of(line: bytes) -> Event:
     except (ValueError, RecursionError):  # bad UTF-8 is a ValueError, too
         pass
     raise ValueError(f"it said {line[:_SHOWN].decode(errors='replace')!a}, which is no event")
+
+
+def _is_error(line: bytes) -> bool:
+    try:
+        return bool(event_of(line)["event"] == "error")
+    except ValueError:
+        return False
 
 
 def error_of(event: Event) -> GeneratorFailedError:

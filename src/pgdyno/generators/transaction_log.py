@@ -88,7 +88,7 @@ def keep_sent_part(host: str, prefixes: Sequence[Path], event: Mapping[str, Any]
         packed = base64.b64decode(event["part"], validate=True)
         part = _unpacked(packed)
     except (KeyError, IndexError, TypeError, ValueError, zlib.error) as error:
-        raise GeneratorFailedError(f"{host} sends a log that is none of pgdyno-driver's") from error
+        raise GeneratorFailedError(f"{host} sends something else than the log of its load") from error
     with open(prefix.with_name(f"{prefix.name}.{thread}"), "ab", opener=_open_own) as file:
         file.write(part)
     return len(part)

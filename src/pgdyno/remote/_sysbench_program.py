@@ -22,6 +22,7 @@ from typing import Any
 
 from pgdyno.remote._load_program import (
     KEPT_VARIABLES,
+    NOT_RUN,
     SET_DEATH_SIGNAL,
     TEMPORARY,
     alone,
@@ -31,7 +32,8 @@ from pgdyno.remote._load_program import (
     working_in,
 )
 
-NOT_INSTALLED = "sysbench is not installed on this host: "  # the controller looks for it
+SYSBENCH = "sysbench"
+NOT_INSTALLED = f"{SYSBENCH} is not installed on this host: "  # the controller looks for it
 VERSION_LIMIT_S = 10.0
 CONNECT_LIMIT_S, CONNECT_POLL_S = 60.0, 0.02
 STOP_LIMIT_S = 15.0
@@ -44,7 +46,7 @@ class SysbenchError(Exception):
 
 
 class ArmSysbench:
-    """sysbench for one arm, in a directory of its own."""
+    """sysbench for one arm. Its files have the arm's number in their names: the directory is for all."""
 
     def __init__(self, program: str, arm: dict[str, Any], given: dict[str, Any]) -> None:
         """Start it. Its log is ``NUMBER.THREAD`` in the working directory."""
@@ -105,13 +107,15 @@ class ArmSysbench:
     def require_running(self) -> None:
         """Raise SysbenchError if it has ended."""
         if self.process.poll() is not None:
-            raise self.failed(f"ended before it was stopped, with status {self.process.returncode}")
+            status = self.process.returncode
+            by = f"by signal {-status}" if status < 0 else f"with status {status}"
+            raise self.failed(f"ended {by} before it was stopped")
 
     def failed(self, why: str) -> SysbenchError:
         """Return an error with its last words."""
         words = [line for line in self.output.read_text(errors="replace").splitlines() if line.strip()]
         return SysbenchError(
-            f"sysbench on {self.host} {why}; its server was that of {self.name}", "\n".join(words[-SHOWN:])
+            f"sysbench on {self.host} {why} (server: {self.name})", "\n".join(words[-SHOWN:])
         )
 
 
@@ -129,22 +133,25 @@ def cpu_ns(pid: int) -> int:
 
 def installed() -> str:
     """Return the path of sysbench; leave if there is none."""
-    found = shutil.which("sysbench")
+    found = shutil.which(SYSBENCH)
     if found is None:
         sys.exit(f"{NOT_INSTALLED}it is not on the PATH ({os.environ.get('PATH', os.defpath)})")
     return found
 
 
 def version(program: str) -> str:
-    """Return the first line of its version; leave if it does not run."""
+    """Return the first line of its version; leave, with the last words, if it does not run."""
     try:
         done = subprocess.run(
             [program, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=VERSION_LIMIT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
-        sys.exit(f"{NOT_INSTALLED}{program} does not run ({getattr(error, 'strerror', None) or error})")
-    return (done.stdout.decode(errors="replace").splitlines() or ["it says nothing"])[0][:80]
+        sys.exit(f"{SYSBENCH} {NOT_RUN}{getattr(error, 'strerror', None) or error}")
+    said = done.stdout.decode(errors="replace").splitlines() or ["it says nothing"]
+    if done.returncode != 0:  # a library is missing, for example: such words begin with its name as well
+        sys.exit(f"{SYSBENCH} {NOT_RUN}{said[-1][:300]}")
+    return said[0][:80]
 
 
 def conduct(loads: list[ArmSysbench]) -> None:
@@ -213,7 +220,7 @@ def main(greeting: str) -> None:
             say(greeting)
             say(said)
             return
-        with working_in(place, "sysbench"):
+        with working_in(place, SYSBENCH):
             own = tempfile.TemporaryDirectory(prefix=f"{greeting}-", dir=place)
         with own as directory:
             say(greeting)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 from pgdyno.model.cells.cell import CellHost
-from pgdyno.remote._sysbench_program import NOT_INSTALLED
+from pgdyno.model.errors import RemoteHostError
+from pgdyno.remote._load_program import NOT_RUN
+from pgdyno.remote._sysbench_program import NOT_INSTALLED, SYSBENCH
 from pgdyno.remote.load_driver import LOAD_MODULES, DriverSending, said_version
 from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
-__all__ = ["NOT_INSTALLED", "sysbench_sending", "sysbench_version"]
+__all__ = ["NOT_INSTALLED", "SYSBENCH_DOES_NOT_RUN", "sysbench_sending", "sysbench_version"]
 
 SYSBENCH_MODULES = (*LOAD_MODULES, "_sysbench_program")
-_NAME = "sysbench"
+SYSBENCH_DOES_NOT_RUN = f"{SYSBENCH} {NOT_RUN}"  # the host's last words then; the system's follow
+_VERSION = re.compile(rf"{SYSBENCH} [0-9][0-9A-Za-z.+~-]{{0,39}}", re.ASCII)  # it stands in notes
 
 
 def sysbench_sending(
@@ -36,9 +40,15 @@ def sysbench_sending(
 
 
 def sysbench_version(host: CellHost, ssh_config: Path | None, limit_s: float, owner: str) -> str:
-    """Return the name and version that a host's sysbench says. Raises: RemoteHostError with its words."""
+    """Return the name and version that a host's sysbench says, without any remarks.
+
+    Raises: RemoteHostError with its words, or for other words than a version.
+    """
     sending = _sending(host, ssh_config, {"says_version": True}, limit_s, owner)
-    return said_version(sending, _NAME, limit_s)
+    found = _VERSION.match(said_version(sending, SYSBENCH, limit_s))
+    if found is None:
+        raise RemoteHostError(f"{SYSBENCH} says other things there than its version")
+    return found[0]
 
 
 def _sending(

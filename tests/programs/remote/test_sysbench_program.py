@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,10 @@ from tests.fix_servers import wait_until
 
 from pgdyno.generators.driver_process import Distance, DriverProcess
 from pgdyno.generators.transaction_log import TransactionLog
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.errors import GeneratorFailedError, RemoteHostError
+from pgdyno.remote import load_sysbench
 from pgdyno.remote.load_driver import DriverSending
-from pgdyno.remote.load_sysbench import sysbench_sending
+from pgdyno.remote.load_sysbench import sysbench_sending, sysbench_version
 from pgdyno.server.process.processes import is_alive
 
 ONE_LINE_EACH_TENTH = """#!/bin/sh
@@ -101,12 +103,26 @@ def test_the_password_is_in_its_environment_and_the_script_around_its_own_beside
 
 
 def test_its_own_words_are_told_when_it_ends(tmp_path: Path) -> None:
-    with closing(sysbench(tmp_path, ENDS_AT_ONCE)) as process, pytest.raises(GeneratorFailedError) as caught:
-        process.start(JOB)
-    assert caught.value.message == (
-        "sysbench on client1 ended before it was stopped, with status 1; its server was that of b"
-    )
+    with closing(sysbench(tmp_path, ENDS_AT_ONCE)) as process:
+        with pytest.raises(GeneratorFailedError) as caught:
+            process.start(JOB)
+        reader = process._reader
+        assert reader is not None
+        reader.join(30)
+        assert not reader.is_alive()
+        assert not process.is_gone  # it has said why: its host is not lost
+    assert caught.value.message == "sysbench on client1 ended with status 1 before it was stopped (server: b)"
     assert caught.value.detail == "FATAL: no such table"
+
+
+def test_the_signal_that_ends_it_is_told(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, ONE_LINE_EACH_TENTH)) as process:
+        process.start(JOB)
+        os.kill(int((tmp_path / "0").read_text()), signal.SIGKILL)
+        process.send({"do": "turns", "order": [1], "pids": [], "slice_s": 0.1, "head_s": 0, "delay_s": 0})
+        with pytest.raises(GeneratorFailedError) as caught:
+            process.receive(30)
+    assert caught.value.message == "sysbench on client1 ended by signal 9 before it was stopped (server: a)"
 
 
 def test_a_host_without_it_says_so(tmp_path: Path) -> None:
@@ -125,3 +141,41 @@ def test_it_ends_with_its_starter(tmp_path: Path) -> None:
         assert process._process is not None
         process._process.send_signal(signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, pids)))
+        wait_until(lambda: process.is_gone)
+
+
+def version_said(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the version that sysbench says on a host where it is a script."""
+    programs = directory / "bin"
+    programs.mkdir()
+    (programs / "sysbench").write_text(f"#!/bin/sh\n{script}\n")
+    (programs / "sysbench").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setattr(load_sysbench, "ssh_command", lambda _, __, command, **___: as_here(command))
+    return sysbench_version(HOST, None, 30.0, "pgdyno-load-7")
+
+
+def as_here(command: Sequence[str]) -> list[str]:
+    """Return how to run a command of the load host here, by the python3 of these tests."""
+    return [sys.executable, *command[1:]]
+
+
+def test_its_version_is_told_without_remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "echo 'sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)'"
+    assert version_said(tmp_path, said, monkeypatch) == "sysbench 1.0.20"
+
+
+def test_one_that_does_not_run_is_not_taken_for_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RemoteHostError) as caught:
+        version_said(tmp_path, "echo 'sysbench: libpq.so.5: cannot open'; exit 127", monkeypatch)
+    assert caught.value.detail == "sysbench does not run on this host: sysbench: libpq.so.5: cannot open"
+
+
+@pytest.mark.parametrize("said", ["sysbench", "sysbench of ours", "sysbench $(printf '\\033')[31m1.0"])
+def test_other_words_of_a_host_are_no_version(
+    said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(RemoteHostError, match="sysbench says other things there than its version"):
+        version_said(tmp_path, f'echo "{said}"', monkeypatch)

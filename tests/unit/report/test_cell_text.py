@@ -40,12 +40,21 @@ def test_a_healthy_cell_is_a_table_and_an_answer() -> None:
 
 
 def test_this_machine_is_not_reached_by_ssh() -> None:
-    said = cell_text(judged([with_facts(SERVER, address=""), LOAD], "x86_64", None), 110)
+    said = cell_text(judged([with_facts(SERVER, address=None), LOAD], "x86_64", None), 110)
     lines = said.replace("\N{NO-BREAK SPACE}", " ").splitlines()
     assert "reached as            ada@db1, this machine                       ada@db1, 10.0.0.1" in lines
     assert "round trip, by ssh    –                                           1 ms" in lines
     assert "clock against ours    –                                           +1 ms ± 500 µs" in lines
     assert "pgdyno                –                                           –" in lines
+
+
+def test_a_host_whose_address_nobody_tells_is_not_taken_for_this_machine() -> None:
+    said = cell_text(judged([SERVER, with_facts(LOAD, address="")], "x86_64", None), 110)
+    lines = said.replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    (reached,) = (line for line in lines if line.startswith("reached as"))
+    (clock,) = (line for line in lines if line.startswith("clock against ours"))
+    assert reached.endswith("  ada@db1, its address is not known")
+    assert clock.endswith("+1 ms ± 500 µs")
 
 
 def test_a_server_without_pgdyno_is_shown_with_the_next_step() -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.generators._contract import Target
-from pgdyno.generators.tpchgen import Tell
+from pgdyno.generators.tpchgen import Filling, Tell
 from pgdyno.model import numbers
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.experiments.workload import DataSet
@@ -22,6 +22,8 @@ from pgdyno.server.process.dump import restore_dump
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.server.process.workspace import Workspace
+from pgdyno.studies._tpch.queries import statements
+from pgdyno.studies._tpch.schema import exact_rows, usual_rows
 
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
@@ -168,3 +170,15 @@ class DataSets:
             if "No space left on device" in log:
                 raise StorageError("the disk filled up during the load", detail=log) from error
             raise
+
+
+def tpch_filling(data_set: DataSet) -> Filling:
+    """Return the data that tpchgen loads."""
+    thousandths = data_set.scale
+    return Filling(
+        thousandths,
+        statements("tables"),
+        statements("keys"),
+        usual_rows(thousandths),
+        exact_rows(thousandths),
+    )

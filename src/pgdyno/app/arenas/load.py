@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
+from pgdyno.app.arenas.datasets import tpch_filling
 from pgdyno.app.arenas.load_session import (
     connect_as_load,
     driver_options,
@@ -32,14 +33,12 @@ from pgdyno.generators.steps.step_run import longest_s, run_step
 from pgdyno.generators.steps.told_step import StepResult
 from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.timed_run import RestingRun, TimedRun, run_counted, run_for
-from pgdyno.generators.tpchgen import Filling, Tell, Tpchgen
+from pgdyno.generators.tpchgen import Tell, Tpchgen
 from pgdyno.generators.turns import Turns
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import TPCHGEN, DataSet, PgbenchScripts, Step, Workload
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.process.workspace import Workspace
-from pgdyno.studies._tpch.queries import statements
-from pgdyno.studies._tpch.schema import exact_rows, usual_rows
 
 _LOAD_TIMEOUT_S = 3600.0
 
@@ -96,7 +95,7 @@ class Loads:
         """
         if data_set.maker == TPCHGEN:
             maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command, self._environment())
-            maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
+            maker.fill(target, tpch_filling(data_set), jobs=len(self.split.server), tell=tell)
             return
         command = self.find_driver().prepare(target, data_set)
         run_to_end(
@@ -298,15 +297,3 @@ class Loads:
             copy.chmod(0o644)
             copies.append(replace(script, file=str(copy)))
         return replace(workload, kind=PgbenchScripts(tuple(copies)))
-
-
-def filling(data_set: DataSet) -> Filling:
-    """Return the data that tpchgen loads."""
-    thousandths = data_set.scale
-    return Filling(
-        thousandths,
-        statements("tables"),
-        statements("keys"),
-        usual_rows(thousandths),
-        exact_rows(thousandths),
-    )

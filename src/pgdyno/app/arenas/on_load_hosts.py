@@ -29,6 +29,8 @@ _SPARE_S = 900.0
 
 When the link is cut for good, the load host keeps an idle driver until then.
 """
+_NOT_ENCRYPTED = {"PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
+"""libpq encrypts where a server can; pgdyno-driver, which has no libpq, never does."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class OnLoadHosts:
         way, environment = (there.host, there.ssh_config), {"PGPASSWORD": self.entrance.password}
         lifetime_s = 2 * request.duration_s + _SPARE_S  # turns have gaps of a round trip, ends may be slow
         if load.generator == SYSBENCH:
-            return sysbench_sending(*way, wrapper_text(), environment, lifetime_s, there.owner)
+            by_libpq = environment | _NOT_ENCRYPTED
+            return sysbench_sending(*way, wrapper_text(), by_libpq, lifetime_s, there.owner)
         return driver_sending(*way, load.process.argv, environment, lifetime_s, there.owner)
 
 

@@ -98,7 +98,7 @@ def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Tr
         clock = asked_clock(runner)
         facts = _facts(runner.facts(host))
         if host is cell.server and is_this_machine(host):  # whatever ssh this command came by
-            facts = replace(facts, address="")
+            facts = replace(facts, address=None)
         trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
         return ReachedHost(
             facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))
@@ -169,6 +169,6 @@ class _Network:
         if named is not None:
             return named
         try:
-            return str(ipaddress.ip_address(server.address))
+            return str(ipaddress.ip_address(server.address or ""))
         except ValueError:
             return Unknown(f'{self.server.host.name} gives its address as "{server.address}"')

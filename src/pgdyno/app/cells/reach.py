@@ -20,7 +20,7 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.ports import Progress
 from pgdyno.remote.answers import FactsAnswer
 from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner
-from pgdyno.remote.load_sysbench import NOT_INSTALLED
+from pgdyno.remote.load_sysbench import NOT_INSTALLED, SYSBENCH_DOES_NOT_RUN
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
 
@@ -180,6 +180,12 @@ def _explained(
             detail=why,
             hint="install it there (apt install sysbench), or let pgdyno's own driver issue the same "
             "transactions: --generator driver",
+        )
+    if why := _after(SYSBENCH_DOES_NOT_RUN, words):
+        return RemoteHostError(
+            f"sysbench does not run on {host.name}",
+            detail=why,
+            hint=f"see it by hand: {by_hand(host, ssh_config)} sysbench --version",
         )
     if ISSUES_LOAD in words:
         return RemoteHostError(

@@ -134,7 +134,7 @@ class HostsTurns:
         try:
             yield
         except GeneratorFailedError as error:
-            gone = next((host.process for host in self.hosts if host.process.has_ended), None)
+            gone = next((host.process for host in self.hosts if host.process.is_gone), None)
             if gone is None:
                 raise
             raise gone.lost(ENDED) from error

@@ -62,15 +62,16 @@ class TrialWrite:
 class CellHostFacts:
     """A host's answers about itself. ``boot_id`` names the running kernel, and so the machine.
 
-    ``address`` is where ssh reached it; it is empty of this machine, which is asked without ssh. ``sudo``
-    says why root's rights are not had; it is empty if they are. ``postgresql`` is empty for load hosts, which
-    are not asked. ``pgdyno`` is None for them as well, and where a login finds none.
+    ``address`` is where ssh reached it, empty where sshd does not say; it is None of this machine, which is
+    asked without ssh. ``sudo`` says why root's rights are not had; it is empty if they are. ``postgresql`` is
+    empty for load hosts, which are not asked. ``pgdyno`` is None for them as well, and where a login finds
+    none.
     """
 
     host_name: str
     user: str
     sudo: str
-    address: str
+    address: str | None
     boot_id: str
     kernel: str
     machine: str
@@ -85,7 +86,7 @@ class CellHostFacts:
     @property
     def is_here(self) -> bool:
         """Whether it is this machine."""
-        return not self.address
+        return self.address is None
 
 
 @dataclass(frozen=True)

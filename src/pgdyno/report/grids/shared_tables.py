@@ -21,7 +21,8 @@ class Sharing:
 
     meaning: ClassVar[str] = (
         "Scaling is the rate as a multiple of one client's; kept is the share of the scaling on own tables "
-        f"that is left on shared ones. At {_ALL} sharing costs nothing. Each interval is for itself"
+        f"that is left on shared ones. At {_ALL} sharing costs nothing. Among many intervals some "
+        "miss by chance"
     )
     table: Table
     sentences: tuple[str, ...]
@@ -48,11 +49,11 @@ def _sentences(found: SharingCost) -> Iterator[str]:
     less = [str(one.level) for one in found.levels if one.ratio.high < 1]
     more = [str(one.level) for one in found.levels if one.ratio.low > 1]
     if less:
-        yield f"Sharing costs at {listed(less)} clients: the interval lies below {_ALL}"
+        yield f"Sharing has a cost at {listed(less)} clients: the interval lies below {_ALL}"
     if more:
         yield (
-            f"At {listed(more)} clients shared tables scale better than own ones, by caches or by chance: "
-            f"the interval lies above {_ALL}"
+            f"At {listed(more)} clients shared tables scale better than own ones, because of caches or by "
+            f"chance: the interval lies above {_ALL}"
         )
     if not less and not more:
-        yield f"No cost is shown, nor that there is none: every interval includes {_ALL}"
+        yield f"Whether sharing has a cost is open: every interval includes {_ALL}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno.experiments.design.phase import phase_of
@@ -23,6 +21,7 @@ from pgdyno.report.grids.grid_text import grid_tables
 from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.before_and_after import before_and_after
 from pgdyno.report.page.cards import measured
+from pgdyno.report.page.metrics_table import MetricRow, MetricsTable
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps.rqps_text import step_tables
 from pgdyno.report.text.names import step_names
@@ -121,35 +120,19 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
         yield "INTERRUPTED: the experiment did not run to its planned end"
 
 
-def _table(experiment: Experiment) -> Table:
-    """Return the table: a heading per workload, so that 80 columns are enough for the figures.
+def _table(experiment: Experiment) -> MetricsTable:
+    """Return the table of those without one of their own: steps and cells of a grid have some."""
+    heads = ("before → after", "effect", f"{numbers.share(experiment.design.level)} interval", "verdict")
+    verdicts = (v for v in _ordered(experiment) if not _has_table_of_its_own(experiment, v.workload))
+    return MetricsTable(heads, [_row(experiment, verdict) for verdict in verdicts])
 
-    Steps and cells of a grid have tables of their own.
-    """
-    has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("", overflow="fold")
-    if has_variants:
-        table.add_column("variant")
-    for title in ("before → after", "effect", f"{numbers.share(experiment.design.level)} interval"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    workload = None
-    for verdict in _ordered(experiment):
-        if _has_table_of_its_own(experiment, verdict.workload):
-            continue
-        if verdict.workload != workload:
-            workload = verdict.workload
-            table.add_row(plain_text(workload, style="bold"))
-            if (phase := phase_of(experiment, workload)) is not None:
-                table.add_row(Padding(plain_text(f"({phase})", style="dim"), (0, 0, 0, 2)))
-        cells = [verdict.variant] if has_variants else []
-        cells += [_values(experiment, verdict), *_effect(verdict)]
-        decision = plain_text(
-            f"{symbol(verdict.decision)} {verdict.decision}", style=DECISION_STYLES[verdict.decision]
-        )
-        table.add_row(Padding(_metric(verdict), (0, 0, 0, 2)), *map(plain_text, cells), decision)
-    return table
+
+def _row(experiment: Experiment, verdict: Verdict) -> MetricRow:
+    phase = phase_of(experiment, verdict.workload)
+    headings = (verdict.workload,) if phase is None else (verdict.workload, f"({phase})")
+    figures = map(plain_text, (_values(experiment, verdict), *_effect(verdict)))
+    decision = plain_text(f"{symbol(verdict.decision)} {verdict.decision}", DECISION_STYLES[verdict.decision])
+    return MetricRow(headings, verdict.variant, _metric(verdict), (*figures, decision))
 
 
 def _metric(verdict: Verdict) -> Text:

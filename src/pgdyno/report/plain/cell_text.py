@@ -65,7 +65,9 @@ def _shown(checked: CheckedHost, shown: Callable[[CheckedHost, ReachedHost], str
 
 
 def _reached(_: CheckedHost, answer: ReachedHost) -> str:
-    return f"{answer.facts.user}@{answer.facts.host_name}, {answer.facts.address or 'this machine'}"
+    facts = answer.facts
+    where = "this machine" if facts.is_here else facts.address or "its address is not known"
+    return f"{facts.user}@{facts.host_name}, {where}"
 
 
 def _round_trip(_: CheckedHost, answer: ReachedHost) -> str:

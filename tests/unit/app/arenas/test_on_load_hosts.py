@@ -137,6 +137,7 @@ def test_sysbench_of_each_host_has_a_command_line_for_each_server(tmp_path: Path
     assert sent is not None
     assert b"s3cret" in sent.first
     assert b"PGDYNO_SCRIPT" in sent.first  # the script around sysbench's own
+    assert b'"PGSSLMODE": "disable", "PGGSSENCMODE": "disable"' in sent.first  # as the driver's sessions are
     assert "s3cret" not in " ".join(first.process.argv)
     assert error.message == "sysbench on client1 failed: why"
 

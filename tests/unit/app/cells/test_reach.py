@@ -120,6 +120,13 @@ def test_a_load_host_without_sysbench_is_told() -> None:
     )
 
 
+def test_a_sysbench_that_does_not_run_is_told_with_its_words() -> None:
+    error = explained("sysbench does not run on this host: libpq.so.5: cannot open shared object file\n")
+    assert error.message == "sysbench does not run on client1"
+    assert error.detail == "libpq.so.5: cannot open shared object file"
+    assert error.hint == "see it by hand: ssh client1 sysbench --version"
+
+
 def test_the_results_say_which_sysbench_has_issued_the_load() -> None:
     own = (LOAD, None, "10.0.0.1", "10.0.0.2", (0, 1), 0.0001, 0.0003, "boot1", "pgdyno-load-7")
     host = ReachedLoadHost(*own, own_program="sysbench 1.0.20")

@@ -41,7 +41,7 @@ class Far:
         self.asked: list[dict[str, Any]] = []
         self.events: list[tuple[int, Mapping[str, Any]]] = []
         self.turned: Mapping[str, Any] = {}
-        self.has_ended = self.is_stuck = False
+        self.is_gone = self.is_stuck = False
 
     def begin(self) -> None:
         self.happened.append(f"reach {self.name}")
@@ -196,7 +196,7 @@ def test_a_host_that_is_gone_is_to_blame_for_what_others_wait_for() -> None:
     cell.hosts[0].is_stuck = True
     with pytest.raises(GeneratorFailedError, match="client1: its transactions do not end"):
         cell.turns.warm_up(1, 0.05)
-    cell.hosts[1].has_ended = True
+    cell.hosts[1].is_gone = True
     with pytest.raises(LoadHostLostError) as caught:
         cell.turns.warm_up(1, 0.05)
     assert caught.value.host == "client2"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 
+from rich.console import Console
 from tests.golden.synthetic import experiment as of_a_plan
 
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
@@ -11,6 +13,7 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.before_and_after import before_and_after
+from pgdyno.report.page.verdict_text import verdict_table
 
 RATES = {
     "sysbench-read-only": {"default": 8000.0, "application": 12000.0, "plan": 14000.0},
@@ -87,6 +90,15 @@ def test_a_gain_of_which_nothing_is_known_is_no_figure() -> None:
         ["verdict", "? inconclusive", "–"],
     ]
     assert len(rows(replace(unknown, verdicts=()))) == 3
+
+
+def test_the_table_stands_in_the_text_on_a_terminal() -> None:
+    console = Console(file=io.StringIO(), width=100, force_terminal=False, color_system=None)
+    console.print(verdict_table(study()))
+    assert isinstance(console.file, io.StringIO)
+    lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+    assert "before: default               8,000                5,000" in lines
+    assert "after: plan                  14,000                9,000" in lines
 
 
 def test_other_studies_have_no_such_table() -> None:

@@ -9,11 +9,12 @@ from rich.console import Console
 from tests.golden.synthetic import experiment
 
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.experiments.verdict import Decision, Interval
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.page.verdict_text import verdict_table
 
 NBSP = "\N{NO-BREAK SPACE}"
+THREE = ("default", "application", "plan")
 
 
 def printed(of: Experiment, width: int = 100) -> str:
@@ -58,6 +59,35 @@ def test_variants_get_a_column_when_there_are_several() -> None:
     shown = printed(replace(base, verdicts=(*base.verdicts, *more)), width=120)
     assert "variant" in shown
     assert "other: better on sysbench-read-only" in shown
+
+
+def test_several_variants_fit_80_columns_with_headings_of_their_own() -> None:
+    base = experiment()
+    wide = [
+        replace(verdict, variant=name, interval=Interval(0.112, 0.6, 1.383, 0.95))
+        for verdict in base.verdicts
+        for name in ("application", "plan")
+    ]
+    shown = printed(replace(base, variants=tuple(map(Variant, THREE)), verdicts=tuple(wide)), width=80)
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert all(len(line) <= 80 for line in lines)
+    begin = lines.index("sysbench-read-only, application")
+    assert lines[begin - 1].split() == ["before", "→", "after", "effect", "95", "%", "interval", "verdict"]
+    assert lines[begin + 1 : begin + 3] == [
+        "  throughput (tps)                    +20.0 %  −88.8 % … +38.3 %  ✓ better",
+        "  server CPU per                      −14.1 %  −88.8 % … +38.3 %  ✓ better",
+    ]
+    assert "sysbench-read-only, plan" in lines
+    assert shown.count("…") == len(wide)  # only those within intervals: nothing was cut off
+
+
+def test_a_workload_with_a_long_name_takes_no_room_from_figures() -> None:
+    name = "a-script-whose-name-is-much-longer-than-that-of-any-metric"
+    base = experiment()
+    long = tuple(replace(one, workload=name) for one in base.verdicts if one.workload == base.workloads[0])
+    lines = printed(replace(base, workloads=(name,), verdicts=long, blocks=()), width=80).splitlines()
+    assert name in lines
+    assert any("throughput (tps)" in line and "+20.0 %  +18.5 % … +21.5 %" in line for line in lines)
 
 
 def test_names_are_printed_as_they_are() -> None:
