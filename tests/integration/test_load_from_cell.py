@@ -66,7 +66,7 @@ SHORTEST = ("--blocks", "1", "--block", "2s")
 
 
 @rare
-@pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="needs sysbench: apt-get install sysbench")
 def test_the_accelerators_study_is_issued_by_the_load_hosts_own_sysbench(
     cell: NamespaceCell, tmp_path: Path, home: Path
 ) -> None:
@@ -111,7 +111,7 @@ def without_sysbench(host: NamespaceHost) -> Iterator[None]:
 
 
 @rare
-@pytest.mark.skipif(shutil.which("sysbench") is None, reason="sysbench is not installed")
+@pytest.mark.skipif(shutil.which("sysbench") is None, reason="needs sysbench: apt-get install sysbench")
 def test_a_load_host_without_sysbench_is_told_before_servers_start(
     cell: NamespaceCell, tmp_path: Path
 ) -> None:
