@@ -144,9 +144,29 @@ impl Session {
         self.farewell.is_some()
     }
 
-    /// The error with which the server announced that it closes the connection, if it did.
+    /// The error with which the server announced that it closes the connection, if it did. A write that fails may
+    /// come before the read of that error: what has arrived is read first.
     pub fn take_farewell(&mut self) -> Option<ServerError> {
+        self.read_farewell();
         self.farewell.take().or_else(|| self.attempt.error.take().filter(|error| error.is_fatal))
+    }
+
+    fn read_farewell(&mut self) {
+        let mut buffer = [0; 4096];
+        for _ in 0..READS_AT_ONCE {
+            // The connection is lost already: how its bytes end is of no interest.
+            let Ok(Some(arrived)) = self.wire.read(&mut buffer) else { return };
+            let fed = self.frames.feed(&buffer[..arrived.bytes], |tag, body| {
+                let error = (tag == b'E').then(|| ServerError::parse(body));
+                if let Some(error) = error.filter(|error| error.is_fatal) {
+                    self.farewell = Some(error);
+                }
+                Ok(())
+            });
+            if fed.is_err() {
+                return;
+            }
+        }
     }
 
     /// Which of its role's `all` statements are to be prepared on its connection.

@@ -2,6 +2,9 @@
 
 mod fed;
 
+use std::io::{ErrorKind, Write};
+use std::net::Shutdown;
+
 use fed::Fed;
 use pgdyno_driver::protocol::request::Mode;
 use pgdyno_driver::session::Outcome;
@@ -47,6 +50,27 @@ fn a_long_answer_is_interrupted_so_that_its_limit_can_be_looked_at() {
     assert_eq!(fed.feed(&an_answer()), Some(Outcome::Committed));
 }
 
+#[test]
+fn a_failed_write_does_not_hide_the_error_with_which_the_server_closed_the_connection() {
+    let farewell = message(b'E', b"VFATAL\0C57P01\0Mgoing\0\0");
+    for (bytes, code) in [
+        (farewell.clone(), Some("57P01")),
+        ([message(b'N', b"SNOTICE\0Mstill here\0\0").repeat(300), farewell.clone()].concat(), Some("57P01")),
+        ([farewell, b"no message".to_vec()].concat(), Some("57P01")),
+        (message(b'E', b"VERROR\0C40001\0Mconflict\0\0"), None),
+        (Vec::new(), None),
+    ] {
+        let mut fed = Fed::begin(Mode::Prepared);
+        assert_eq!(fed.feed(&an_answer()), Some(Outcome::Pending));
+        assert_eq!(fed.feed(&an_answer()), Some(Outcome::Committed));
+        fed.server.write_all(&bytes).unwrap();
+        fed.server.shutdown(Shutdown::Both).unwrap();
+        assert_eq!(fed.begin_again().unwrap_err().kind(), ErrorKind::BrokenPipe);
+        let farewell = fed.session.take_farewell().map(|farewell| farewell.code);
+        assert_eq!(farewell.as_deref(), code, "{}", String::from_utf8_lossy(&bytes));
+    }
+}
+
 /// Something like a message of a server: a likely type, a body that may make sense.
 fn a_message() -> impl Strategy<Value = Vec<u8>> {
     let body = prop_oneof![
@@ -81,7 +105,7 @@ proptest! {
                 match fed.feed(bytes) {
                     None => break,
                     Some(Outcome::Pending) => {}
-                    Some(_) => prop_assert_eq!(fed.begin_again(), Next::Ready),
+                    Some(_) => prop_assert_eq!(fed.begin_again().unwrap(), Next::Ready),
                 }
             }
         }

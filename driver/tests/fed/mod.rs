@@ -1,6 +1,6 @@
 //! A session with a transaction under way, whose server is a socket here.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 
 use pgdyno_driver::load::Manner;
@@ -23,8 +23,9 @@ impl Client for TwoCalls {
 
 /// The session, and what it has been told.
 pub struct Fed {
-    session: Session,
-    server: UnixStream,
+    pub session: Session,
+    /// The server's end of its connection.
+    pub server: UnixStream,
     statements: Vec<Statement>,
     mode: Mode,
     /// What it has counted.
@@ -40,14 +41,14 @@ impl Fed {
         let statements = vec![Statement::prepared("read", "SELECT $1")];
         let retried = vec!["40001".to_string()];
         let mut fed = Self { session, server, statements, mode, counts: Counts::new(1), retried };
-        assert_eq!(fed.begin_again(), Next::Ready);
+        assert_eq!(fed.begin_again().unwrap(), Next::Ready);
         fed
     }
 
     /// Begins the next transaction.
-    pub fn begin_again(&mut self) -> Next {
+    pub fn begin_again(&mut self) -> io::Result<Next> {
         let manner = Manner { statements: &self.statements, mode: self.mode, retried: &self.retried };
-        self.session.begin(manner, 0).unwrap()
+        self.session.begin(manner, 0)
     }
 
     /// Feeds some bytes; `None` when the session has refused them.
