@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,7 @@ NOT_INSTALLED = f"{SYSBENCH} is not installed on this host: "  # the controller 
 VERSION_LIMIT_S = 10.0
 CONNECT_LIMIT_S, CONNECT_POLL_S = 60.0, 0.02
 STOP_LIMIT_S = 15.0
+NOBODY = "nobody is there any more"
 SHOWN = 3  # last lines of its output
 CLEAN_STATUSES = (0, -signal.SIGTERM)
 
@@ -70,7 +72,8 @@ class ArmSysbench:
             self.require_running()
             if time.monotonic() > ends:
                 raise self.failed(f"completed no transaction within {CONNECT_LIMIT_S:.0f} s")
-            time.sleep(CONNECT_POLL_S)
+            if select.select([sys.stdin], [], [], CONNECT_POLL_S)[0]:
+                sys.exit(NOBODY)  # nothing is asked of it yet: that is the end of its input
         self.process.send_signal(signal.SIGSTOP)
 
     def take_turn(self, arm: int, slice_s: float) -> dict[str, Any]:
@@ -168,14 +171,14 @@ def conduct(loads: list[ArmSysbench]) -> None:
             time.sleep(command["delay_s"])
             tell(loads[arm].take_turn(arm, command["slice_s"]))
         tell({"event": "turns-ended"})
-    sys.exit("nobody is there any more")
+    sys.exit(NOBODY)
 
 
 def issue(program: str, place: Path, header: dict[str, Any]) -> None:
     """Start sysbench for each arm of the job, and let them take turns."""
     line = sys.stdin.buffer.readline()
     if not line:
-        sys.exit("nobody is there any more")
+        sys.exit(NOBODY)
     job, loads = json.loads(line), []
     wrapper = place / "wrapper"
     wrapper.write_text(header["wrapper"])

@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ trap 'exit 0' TERM
 echo $$ >$PIDS/$PGDYNO_LOG; echo "$* $PGPASSWORD" >$PIDS/options-$PGDYNO_LOG; cat $1 >$PIDS/script
 while :; do echo "0 1 100 0 1790000000 0" >>$PGDYNO_LOG.0; sleep 0.01; done
 """
+COMPLETES_NOTHING = "#!/bin/sh\necho $$ >$PIDS/started; mv $PIDS/started $PIDS/$PGDYNO_LOG; exec sleep 600\n"
 ENDS_AT_ONCE = "#!/bin/sh\necho 'FATAL: no such table'; exit 1\n"
 JOB = json.dumps(
     {
@@ -142,6 +144,20 @@ def test_it_ends_with_its_starter(tmp_path: Path) -> None:
         process._process.send_signal(signal.SIGKILL)
         wait_until(lambda: not any(map(is_alive, pids)))
         wait_until(lambda: process.is_gone)
+
+
+def test_it_ends_with_its_starter_though_no_transaction_was_completed(tmp_path: Path) -> None:
+    with closing(sysbench(tmp_path, COMPLETES_NOTHING)) as process:
+        with ThreadPoolExecutor(1) as pool:
+            starting = pool.submit(process.start, JOB)
+            wait_until((tmp_path / "1").exists)
+            assert process._process is not None
+            assert process._process.stdin is not None
+            process._process.stdin.close()
+            with pytest.raises(GeneratorFailedError):
+                starting.result()
+        wait_until(lambda: not is_alive(int((tmp_path / "1").read_text())))
+    assert list(there(tmp_path).iterdir()) == []
 
 
 def version_said(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> str:
