@@ -6,6 +6,7 @@ mod mock;
 mod program;
 
 mod endings;
+mod farewells;
 mod losses;
 mod pauses;
 
