@@ -24,9 +24,13 @@ fn a_restart_is_survived_if_that_is_allowed_and_told_if_it_is_not() {
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
     driver.event("interval");
     server.control(&["-m", "fast", "-w", "restart"]);
-    driver.send(&json!({"do": "phase", "name": "after"}));
-    driver.event("phase");
-    while driver.event("interval")["roles"][0]["transactions"] == 0 {}
+    let mut reconnects = 0;
+    while reconnects < 4 {
+        driver.send(&json!({"do": "phase", "name": "after"}));
+        let phase = driver.event("phase");
+        reconnects += phase["arms"][0]["roles"][0]["reconnects"].as_u64().unwrap();
+        driver.await_transactions();
+    }
     let second = run(&["run", "pgbench-tpcb", &target, "--json"]).error();
     assert!(second["message"].as_str().unwrap().ends_with(" is under load already"), "{second}");
     driver.close_input();
@@ -61,11 +65,16 @@ fn a_backend_that_is_terminated_is_replaced_and_every_client_keeps_its_count() {
     let more = json!({"clients": 3, "count": 30, "think_time_s": 0.02, "reconnect_s": 30.0});
     let mut driver = Driver::serve(&job(&target, "pgbench-tpcb", &more));
     driver.event("ready");
-    driver.send(&json!({"do": "run", "interval_s": 0.05}));
-    while driver.event("interval")["roles"][0]["transactions"] == 0 {}
-    let pid = "(SELECT pid FROM pg_stat_activity WHERE datname = 'terminated' AND pid <> pg_backend_pid() \
-               AND query !~ 'advisory' LIMIT 1)";
-    query(&target, &format!("SELECT pg_terminate_backend({pid})"));
+    driver.send(&json!({"do": "run", "duration_s": 0.2})); // ten transactions of each at most
+    driver.event("run-ended");
+    // The rest waits, and whoever waits has not committed.
+    let mut blocker = connect(&target);
+    blocker.execute("BEGIN; LOCK TABLE pgbench_history IN EXCLUSIVE MODE").unwrap();
+    driver.send(&json!({"do": "run"}));
+    let waiting =
+        "SELECT pid FROM pg_stat_activity WHERE datname = 'terminated' AND wait_event_type = 'Lock' LIMIT 1";
+    while query(&target, &format!("SELECT pg_terminate_backend(({waiting}))")) != "t" {}
+    blocker.execute("COMMIT").unwrap();
     driver.event("run-ended");
     driver.close_input();
     let role = driver.end().role(0);
