@@ -171,7 +171,7 @@ impl Connection {
         self.until_ready(|error| error.while_doing(&doing), |_| {})
     }
 
-    /// Takes messages until the server is ready; the first error is returned then.
+    /// Takes messages until the server is ready, or has gone; the first error is returned then.
     fn until_ready(
         &mut self,
         explain: impl Fn(ServerError) -> Error,
@@ -179,12 +179,14 @@ impl Connection {
     ) -> Result<()> {
         let mut failed = None;
         loop {
-            match self.receive()? {
-                Message::ReadyForQuery(_) => return failed.map_or(Ok(()), Err),
-                Message::ErrorResponse(body) => {
+            match self.receive() {
+                Ok(Message::ReadyForQuery(_)) => return failed.map_or(Ok(()), Err),
+                Ok(Message::ErrorResponse(body)) => {
                     failed = failed.or_else(|| Some(explain(ServerError::of(&body))));
                 }
-                message => take(&message),
+                Ok(message) => take(&message),
+                // The server says why before it closes a connection.
+                Err(lost) => return Err(failed.unwrap_or(lost)),
             }
         }
     }
@@ -196,25 +198,37 @@ impl Connection {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        self.transport
-            .write_all(bytes)
-            .and_then(|()| self.transport.flush())
-            .map_err(|error| self.lost(&error))
+        let sent = self.transport.write_all(bytes).and_then(|()| self.transport.flush());
+        sent.map_err(|error| self.unsent(&error))
+    }
+
+    /// Says why bytes could not be sent. If the server has closed the connection, it may have said why before.
+    fn unsent(&mut self, why: &io::Error) -> Error {
+        self.inbox.extend_from_slice(&self.transport.rest());
+        while let Ok(Some(message)) = self.arrived() {
+            if let Message::ErrorResponse(body) = message {
+                return ServerError::of(&body).while_doing(&format!("talk to {}", self.place));
+            }
+        }
+        self.lost(why)
+    }
+
+    /// Takes the next message, if all of it has arrived.
+    fn arrived(&mut self) -> Result<Option<Message>> {
+        if let Some(length) = self.inbox.get(1..HEADER_BYTES) {
+            // Before the parser makes room for it.
+            check_length(self.inbox[0], length)?;
+        }
+        Message::parse(&mut self.inbox).map_err(|error| {
+            Error::new(format!("{} does not speak PostgreSQL's protocol", self.place))
+                .detail(error.to_string())
+        })
     }
 
     fn receive(&mut self) -> Result<Message> {
         loop {
-            if let Some(length) = self.inbox.get(1..HEADER_BYTES) {
-                // Before the parser makes room for it.
-                check_length(self.inbox[0], length)?;
-            }
-            match Message::parse(&mut self.inbox) {
-                Ok(Some(message)) => return Ok(message),
-                Ok(None) => {}
-                Err(error) => {
-                    return Err(Error::new(format!("{} does not speak PostgreSQL's protocol", self.place))
-                        .detail(error.to_string()));
-                }
+            if let Some(message) = self.arrived()? {
+                return Ok(message);
             }
             if Instant::now() >= self.deadline {
                 return Err(self.lost(&io::ErrorKind::TimedOut.into()));

@@ -3,6 +3,8 @@
 //! The running clock of an arm stands still while other arms have their turn, so that a rate is a rate of its
 //! own time, and a latency does not hold the others' turns.
 
+use std::collections::VecDeque;
+
 use crate::clock::{Nanos, SECOND};
 use crate::random::Random;
 use crate::workload::{Arrivals, Pace};
@@ -25,6 +27,8 @@ pub struct Schedule {
     pace: Pace,
     random: Random,
     next: f64,
+    /// Rates, and from when on each holds, that the next arrival comes before.
+    changes: VecDeque<(Nanos, f64)>,
     left_of_burst: u32,
     burst_began: Option<Nanos>,
     next_burst: Option<Nanos>,
@@ -33,8 +37,15 @@ pub struct Schedule {
 impl Schedule {
     /// Makes a schedule whose clock begins at 0. Equal streams of random numbers give equal arrivals.
     pub fn new(pace: Pace, random: Random) -> Self {
-        let mut schedule =
-            Self { pace, random, next: 0.0, left_of_burst: 0, burst_began: None, next_burst: None };
+        let mut schedule = Self {
+            pace,
+            random,
+            next: 0.0,
+            changes: VecDeque::new(),
+            left_of_burst: 0,
+            burst_began: None,
+            next_burst: None,
+        };
         if let Pace::Open { rate, arrivals } = pace {
             // Clients with equal distances must not all arrive at the same instant.
             let phase = schedule.random.fraction();
@@ -46,12 +57,23 @@ impl Schedule {
         schedule
     }
 
-    /// Changes the rate from `now` on; what was due and missed stays due.
+    /// Changes the rate from `now` on; all that was due before and missed stays due when it was.
     pub fn change_rate(&mut self, now: Nanos, new_rate: f64) {
-        if let Pace::Open { rate, .. } = &mut self.pace {
-            let remaining = (self.next - now as f64).max(0.0) * *rate / new_rate;
-            self.next = self.next.min(now as f64 + remaining);
+        if self.is_open() {
+            self.changes.push_back((now, new_rate));
+            self.heed_changes();
+        }
+    }
+
+    /// Takes the rate that holds when the next arrival comes; what is left until then changes with it.
+    fn heed_changes(&mut self) {
+        let Pace::Open { rate, .. } = &mut self.pace else { return };
+        while let Some((at, new_rate)) =
+            self.changes.front().copied().filter(|change| self.next > change.0 as f64)
+        {
+            self.next = at as f64 + (self.next - at as f64) * *rate / new_rate;
             *rate = new_rate;
+            self.changes.pop_front();
         }
     }
 
@@ -70,6 +92,7 @@ impl Schedule {
                     return Due::At(intended);
                 }
                 self.next += self.draw_gap(rate, arrivals);
+                self.heed_changes();
                 Due::Now(intended)
             }
             Pace::Burst { burst } => self.due_in_burst(now, burst),
@@ -218,5 +241,22 @@ mod tests {
         let mut schedule = Schedule::new(pace, seeded(1));
         schedule.change_rate(0, 100.0);
         assert!((99..=101).contains(&arrivals_within(schedule, 1).len()));
+    }
+
+    #[test]
+    fn a_new_rate_does_not_change_when_missed_arrivals_were_due() {
+        let pace = Pace::Open { rate: 10.0, arrivals: Arrivals::Uniform };
+        let missed = arrivals_within(Schedule::new(pace, seeded(1)), 5);
+        let mut schedule = Schedule::new(pace, seeded(1));
+        schedule.change_rate(5 * SECOND, 100.0);
+        schedule.change_rate(7 * SECOND, 1.0);
+        let found = arrivals_within(schedule, 17);
+        assert_eq!(found[..missed.len()], missed);
+        let within = |from: Nanos, until: Nanos| {
+            found.iter().filter(|at| (from * SECOND..until * SECOND).contains(at)).count()
+        };
+        assert_eq!(missed.len(), 50);
+        assert!((199..=201).contains(&within(5, 7)), "{}", within(5, 7));
+        assert!((9..=11).contains(&within(7, 17)), "{}", within(7, 17));
     }
 }

@@ -152,21 +152,13 @@ impl Session {
     }
 
     fn read_farewell(&mut self) {
-        let mut buffer = [0; 4096];
-        for _ in 0..READS_AT_ONCE {
-            // The connection is lost already: how its bytes end is of no interest.
-            let Ok(Some(arrived)) = self.wire.read(&mut buffer) else { return };
-            let fed = self.frames.feed(&buffer[..arrived.bytes], |tag, body| {
-                let error = (tag == b'E').then(|| ServerError::parse(body));
-                if let Some(error) = error.filter(|error| error.is_fatal) {
-                    self.farewell = Some(error);
-                }
-                Ok(())
-            });
-            if fed.is_err() {
-                return;
-            }
-        }
+        let rest = self.wire.rest();
+        let fed = self.frames.feed(&rest, |tag, body| {
+            let error = (tag == b'E').then(|| ServerError::parse(body));
+            self.farewell = error.filter(|error| error.is_fatal).or_else(|| self.farewell.take());
+            Ok(())
+        });
+        drop(fed); // the connection is lost already: what is wrong with its bytes is of no interest
     }
 
     /// Which of its role's `all` statements are to be prepared on its connection.
@@ -318,7 +310,11 @@ impl Session {
             // Between transactions nothing was asked that could fail: the server is about to go.
             b'E' if self.attempt.ends_expected == 0 => self.farewell = Some(ServerError::parse(body)),
             b'E' => {
-                self.attempt.error.get_or_insert_with(|| ServerError::parse(body));
+                let error = ServerError::parse(body);
+                // The first error counts, unless one comes that ends the connection.
+                if self.attempt.error.is_none() || error.is_fatal {
+                    self.attempt.error = Some(error);
+                }
             }
             b'Z' => {
                 self.attempt.ends_expected = self.attempt.ends_expected.saturating_sub(1);

@@ -28,9 +28,17 @@ pub fn wrap(mut stream: TcpStream, info: &ConnInfo) -> Result<Transport> {
     stream.write_all(&SSL_REQUEST).and_then(|()| stream.read_exact(&mut answer)).map_err(|error| {
         Error::new(format!("could not ask {} for TLS", info.place())).detail(error.to_string())
     })?;
-    if answer[0] != b'S' {
-        return Err(Error::new(format!("{} does not offer TLS", info.place()))
-            .hint("switch ssl on in the server, or use sslmode=disable"));
+    match answer[0] {
+        b'S' => {}
+        // Before TLS nobody knows who has written its text.
+        b'E' => {
+            return Err(Error::new(format!("{} answered the request for TLS with an error", info.place()))
+                .hint("the server's log says which: perhaps it could not start a process"));
+        }
+        _ => {
+            return Err(Error::new(format!("{} does not offer TLS", info.place()))
+                .hint("switch ssl on in the server, or use sslmode=disable"));
+        }
     }
     let name = ServerName::try_from(info.host.clone())
         .map_err(|_| Error::new(format!("\"{}\" cannot be the name on a certificate", info.host)))?;

@@ -11,6 +11,9 @@ use rustls::{ClientConnection, StreamOwned};
 use crate::protocol::end_point::end_point;
 use crate::security::Channel;
 
+/// Of what has arrived on a lost connection no more is read: a socket keeps less.
+const MOST_REST_BYTES: u64 = 8 << 20;
+
 /// One of the ways to reach a server.
 pub enum Transport {
     /// A Unix socket.
@@ -67,6 +70,39 @@ impl Transport {
             Self::Unix(stream) => stream.set_nonblocking(true),
             Self::Tcp(stream) => stream.set_nonblocking(true),
             Self::Tls(stream) => stream.sock.set_nonblocking(true),
+        }
+    }
+}
+
+impl Transport {
+    /// Takes what has arrived on a connection to which nothing can be written any more. It is of no other use then.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let read = self.set_nonblocking().and_then(|()| match self {
+            Self::Unix(stream) => stream.take(MOST_REST_BYTES).read_to_end(&mut rest),
+            Self::Tcp(stream) => stream.take(MOST_REST_BYTES).read_to_end(&mut rest),
+            Self::Tls(stream) => Unwritable(stream).take(MOST_REST_BYTES).read_to_end(&mut rest),
+        });
+        drop(read); // the connection is lost already: how its bytes end is of no interest
+        rest
+    }
+}
+
+/// Reads from TLS only: its own stream writes first what it keeps, and does not read if that fails.
+struct Unwritable<'a>(&'a mut StreamOwned<ClientConnection, TcpStream>);
+
+impl Read for Unwritable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let StreamOwned { conn, sock } = &mut *self.0;
+        loop {
+            match conn.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+            if conn.read_tls(sock)? == 0 {
+                return Ok(0);
+            }
+            conn.process_new_packets().map_err(io::Error::other)?;
         }
     }
 }

@@ -67,6 +67,11 @@ impl Wire {
         }
     }
 
+    /// Takes what has arrived on a connection that is lost.
+    pub fn rest(&mut self) -> Vec<u8> {
+        self.transport.as_mut().map(Transport::rest).unwrap_or_default()
+    }
+
     /// Reads what has arrived; `None` if that is nothing. The end of the stream is an error.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrived>> {
         let Some(transport) = &mut self.transport else { return Ok(None) };

@@ -71,6 +71,18 @@ fn a_failed_write_does_not_hide_the_error_with_which_the_server_closed_the_conne
     }
 }
 
+#[test]
+fn an_error_of_a_statement_does_not_hide_the_one_that_ends_the_connection() {
+    let conflict = message(b'E', b"VERROR\0C40001\0Mconflict\0\0");
+    let rolling_back = [conflict.clone(), message(b'Z', b"E")].concat();
+    for (mode, before) in [(Mode::Prepared, rolling_back), (Mode::Pipelined, conflict)] {
+        let mut fed = Fed::begin(mode);
+        assert_eq!(fed.feed(&before), Some(Outcome::Pending));
+        assert_eq!(fed.feed(&message(b'E', b"VFATAL\0C57P01\0Mgoing\0\0")), Some(Outcome::Pending));
+        assert_eq!(fed.session.take_farewell().unwrap().code, "57P01", "{mode:?}");
+    }
+}
+
 /// Something like a message of a server: a likely type, a body that may make sense.
 fn a_message() -> impl Strategy<Value = Vec<u8>> {
     let body = prop_oneof![

@@ -7,9 +7,13 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 pub use login::Login;
 use peer::Peer;
+
+/// Whatever is waited for takes less, also on a machine that is slow or busy.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// A statement that a client asks for.
 #[derive(Debug)]
@@ -107,7 +111,7 @@ impl Mock {
 
     /// Where it is.
     pub fn target(&self) -> String {
-        format!("host={} port=5432 user=ann dbname=shop connect_timeout=5", self.directory.display())
+        format!("host={} port=5432 user=ann dbname=shop connect_timeout=60", self.directory.display())
     }
 
     /// The same as JSON.
@@ -122,8 +126,21 @@ impl Mock {
 
     /// Waits until somebody has connected.
     pub fn await_connection(&self) {
-        while self.connections() == 0 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+        self.await_seen("nobody has connected", |seen| !seen.is_empty());
+    }
+
+    /// Waits until a connection has asked for this many prepared statements to be executed, answered or not.
+    pub fn await_executions(&self, connection: usize, count: usize) {
+        self.await_seen("too few executions", |seen| {
+            seen.get(connection).is_some_and(|tags| tags.matches('E').count() >= count)
+        });
+    }
+
+    fn await_seen(&self, otherwise: &str, is_enough: impl Fn(&[String]) -> bool) {
+        let deadline = Instant::now() + LIMIT;
+        while !is_enough(&self.seen.lock().unwrap()) {
+            assert!(Instant::now() < deadline, "{otherwise}: {:?}", self.seen.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -19,16 +19,23 @@ fn signal(name: &str, driver: &Driver) {
 
 #[test]
 fn a_server_that_never_answers_is_waited_for_as_long_as_the_job_permits() {
-    for command in
-        [json!({"do": "run", "duration_s": 0.1}), json!({"do": "turns", "order": [0, 0], "slice_s": 0.1})]
-    {
+    for command in [json!({"do": "run"}), json!({"do": "turns", "order": [0, 0], "slice_s": 60.0})] {
         let mock = reacting(Reaction::Bytes(Vec::new()));
-        let mut driver = Driver::serve(&job(&mock));
+        let mut driver = Driver::serve(&merged(job(&mock), &json!({"drain_limit_s": 0.6})));
         driver.event("ready");
         driver.send(&command);
+        mock.await_executions(1, 3);
+        driver.send(&json!({"do": "stop"}));
         let error = driver.end().error();
-        assert_eq!(error["message"], "transactions on mock were still under way 0 s after its turn");
+        // 1 is 0.6 rounded; without the job's limit it would be 60.
+        assert!((1..60).contains(&waited_s(error["message"].as_str().unwrap())), "{error}");
     }
+}
+
+/// For how long transactions were waited for that did not end.
+fn waited_s(text: &str) -> u64 {
+    let (_, rest) = text.split_once("transactions on mock were still under way ").expect(text);
+    rest.split_once(" s after its turn").expect(text).0.parse().unwrap()
 }
 
 #[test]
@@ -52,7 +59,7 @@ fn the_end_of_the_input_ends_a_run_with_its_results() {
     let mut driver = Driver::serve(&job(&mock));
     driver.event("ready");
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
-    driver.event("interval");
+    driver.await_transactions();
     driver.close_input();
     let ended = driver.end();
     assert!(ended.role(0)["transactions"].as_u64() > Some(0));
@@ -80,7 +87,7 @@ fn a_signal_ends_a_run_with_its_results_and_its_usual_status() {
         let mut driver = Driver::serve(&job(&mock));
         driver.event("ready");
         driver.send(&json!({"do": "run", "interval_s": 0.05}));
-        driver.event("interval");
+        driver.await_transactions();
         signal(&format!("-{name}"), &driver);
         let ended = driver.end();
         assert_eq!(ended.status, Some(status), "{}", ended.err);
@@ -127,35 +134,36 @@ fn people_are_told_that_a_run_was_not_complete() {
 #[test]
 fn transactions_that_do_not_end_hold_a_signal_up_for_a_short_time_only() {
     let mock = reacting(Reaction::Bytes(Vec::new()));
-    let mut driver = Driver::serve(&merged(job(&mock), &json!({"drain_limit_s": 1000.0})));
+    let mut driver = Driver::serve(&job_that_drains_for_ever(&mock));
     driver.event("ready");
-    driver.send(&json!({"do": "run", "interval_s": 0.05}));
-    driver.event("interval");
+    driver.send(&json!({"do": "run"}));
+    mock.await_executions(1, 3);
     signal("-TERM", &driver);
     let ended = driver.end();
     assert_eq!((ended.status, ended.events("phase").len()), (Some(143), 1), "{}", ended.err);
-    assert!(
-        ended.err.contains("transactions on mock were still under way 3 s after its turn"),
-        "{}",
-        ended.err
-    );
+    assert!((3..10).contains(&waited_s(&ended.err)), "{}", ended.err);
 }
 
 #[test]
 fn a_signal_after_the_planned_end_shortens_the_wait_for_transactions() {
-    for command in
-        [json!({"do": "run", "duration_s": 0.1}), json!({"do": "turns", "order": [0, 0], "slice_s": 0.1})]
-    {
+    // A thread that is too late for its turn has fifty of them: the first transaction that is begun does not end.
+    let turns = json!({"do": "turns", "order": vec![0; 50], "slice_s": 0.1});
+    for command in [json!({"do": "run", "duration_s": 1.0, "interval_s": 1.0}), turns] {
         let mock = reacting(Reaction::Bytes(Vec::new()));
         let mut driver = Driver::serve(&job_that_drains_for_ever(&mock));
         driver.event("ready");
         driver.send(&command);
-        // The turn is over then, or the signal ends it: both are to be obeyed.
-        std::thread::sleep(Duration::from_millis(300));
+        mock.await_executions(1, 3);
+        if command["do"] == "run" {
+            driver.event("interval"); // of the whole turn
+        } else {
+            // The turn is over then, or the signal ends it: both are to be obeyed.
+            std::thread::sleep(Duration::from_millis(300));
+        }
         signal("-TERM", &driver);
         let ended = driver.end();
         assert_eq!((ended.status, ended.events("phase").len()), (Some(143), 1), "{}", ended.err);
-        assert!(ended.err.contains("transactions on mock were still under way 3 s after"), "{}", ended.err);
+        assert!((3..10).contains(&waited_s(&ended.err)), "{}", ended.err);
     }
 }
 
@@ -164,8 +172,8 @@ fn a_second_signal_ends_the_program_at_once() {
     let mock = reacting(Reaction::Bytes(Vec::new()));
     let mut driver = Driver::serve(&job_that_drains_for_ever(&mock));
     driver.event("ready");
-    driver.send(&json!({"do": "run", "interval_s": 0.05}));
-    driver.event("interval");
+    driver.send(&json!({"do": "run"}));
+    mock.await_executions(1, 3);
     signal("-TERM", &driver);
     // Equal signals that wait together are one: a different one cannot be lost.
     signal("-INT", &driver);
@@ -244,7 +252,7 @@ fn messages_without_end_are_no_answer_of_a_run() {
 #[test]
 fn messages_without_end_are_no_answer_to_a_login() {
     let mock = Mock::with(Login::Talkative, None, |_| Reaction::Complete);
-    let target = mock.target().replace("connect_timeout=5", "connect_timeout=1");
+    let target = mock.target().replace("connect_timeout=60", "connect_timeout=1");
     let error = run(&["run", "pgbench-select", &target, "--json"]).error();
     assert!(error["message"].as_str().unwrap().ends_with(": the server did not answer in time"), "{error}");
 }

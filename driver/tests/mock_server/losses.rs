@@ -30,7 +30,7 @@ fn a_connection_that_ends_while_nothing_is_asked_is_noticed_with_the_next_comman
     });
     let mut driver = Driver::serve(&merged(job(&mock), &json!({"think_time_s": 60.0})));
     driver.event("ready");
-    driver.send(&json!({"do": "run", "duration_s": 5.0}));
+    driver.send(&json!({"do": "run", "duration_s": 50.0}));
     assert_eq!(driver.end().error()["sqlstate"], "57P01");
 }
 

@@ -141,7 +141,7 @@ fn a_request_that_is_larger_than_all_buffers_goes_through_tls() {
 }
 
 /// Sends 16 MiB.
-struct OneLargeText;
+pub struct OneLargeText;
 
 impl Client for OneLargeText {
     fn next(&mut self, transaction: &mut Transaction) -> Next {

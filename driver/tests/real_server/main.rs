@@ -141,11 +141,11 @@ fn tables_that_are_missing_or_of_another_schema_are_told_with_the_remedy() {
 fn a_thousand_connections_of_an_open_loop_take_little_memory() {
     let Some(server) = Server::shared() else { return };
     let target = loaded(server, "thousand", "pgbench-select", &[]);
-    let ended = run(&["run", "pgbench-select", &target, "--json", "-c1000", "-j2", "-R2000", "-T2"]);
+    let ended = run(&["run", "pgbench-select", &target, "--json", "-c1000", "-j2", "-R500", "-T2"]);
     let role = ended.role(0);
     let transactions = role["transactions"].as_u64().unwrap();
-    // 4000 on average; the standard deviation of a Poisson process is 63. A machine that stalls has fewer.
-    assert!((2000..4300).contains(&transactions), "{transactions}");
+    // 1000 on average; the standard deviation of a Poisson process is 32. A machine that stalls has fewer.
+    assert!((500..1150).contains(&transactions), "{transactions}");
     let memory = ended.events("phase")[0]["driver"]["peak_memory_bytes"].as_u64().unwrap();
     assert!(memory <= 64 << 20, "{memory}");
 }
