@@ -71,7 +71,7 @@ def tree(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.timeout(10)  # a FIFO keeps nobody waiting
+@pytest.mark.timeout(60)  # a FIFO keeps nobody waiting
 def test_a_tree_with_a_fifo_is_refused(place: Workspace, tree: Path) -> None:
     fetched = fetch(str(tree), place, Remembered())
     os.mkfifo(tree / "fifo")
