@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_servers import wait_until
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
@@ -196,11 +196,8 @@ SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl
 
 def await_sleepers(this: Pass, count: int) -> None:
     """Wait until so many queries sleep."""
-    deadline_s = time.monotonic() + 30
     with connection(this.arm) as opened:
-        while opened.execute(SLEEPING).fetchone() != (count,):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        wait_until(lambda: opened.execute(SLEEPING).fetchone() == (count,))
 
 
 def test_a_server_that_is_killed_in_a_throughput_run_is_named(pg18_bin: Path) -> None:
