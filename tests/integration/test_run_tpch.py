@@ -293,9 +293,9 @@ def test_what_meters_ask_takes_no_workers_and_the_server_is_told_as_it_is(pg18_b
 
 
 def test_a_statement_timeout_names_the_query_and_the_variant() -> None:
-    done = pgdyno(*RUN, "--factor", "statement_timeout=0,5ms")
+    done = pgdyno(*RUN, "--factor", "statement_timeout=0,10ms")
     assert done.returncode == 1
-    assert "q1 on the server of statement_timeout.5ms failed: canceling statement due to" in done.stderr
+    assert "q1 on the server of statement_timeout.10ms failed: canceling statement due to" in done.stderr
     assert "statement timeout (SQLSTATE 57014)" in done.stderr
     assert "raise statement_timeout; where the server sets none, a statement may take an hour" in done.stderr
 
