@@ -107,7 +107,7 @@ impl Mock {
 
     /// Where it is.
     pub fn target(&self) -> String {
-        format!("host={} port=5432 user=ann dbname=shop connect_timeout=5", self.directory.display())
+        format!("host={} port=5432 user=ann dbname=shop connect_timeout=60", self.directory.display())
     }
 
     /// The same as JSON.

@@ -23,7 +23,7 @@ fn a_server_that_never_answers_is_waited_for_as_long_as_the_job_permits() {
         [json!({"do": "run", "duration_s": 0.1}), json!({"do": "turns", "order": [0, 0], "slice_s": 0.1})]
     {
         let mock = reacting(Reaction::Bytes(Vec::new()));
-        let mut driver = Driver::serve(&job(&mock));
+        let mut driver = Driver::serve(&merged(job(&mock), &json!({"drain_limit_s": 0.3})));
         driver.event("ready");
         driver.send(&command);
         let error = driver.end().error();
@@ -166,9 +166,14 @@ fn a_second_signal_ends_the_program_at_once() {
     driver.event("ready");
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
     driver.event("interval");
-    signal("-TERM", &driver);
     // Equal signals that wait together are one: a different one cannot be lost.
-    signal("-INT", &driver);
+    for number in [libc::SIGTERM, libc::SIGINT] {
+        let result = unsafe {
+            // SAFETY: the child has not been waited for, so that its number is its own.
+            libc::kill(driver.child.id() as libc::pid_t, number)
+        };
+        assert_eq!(result, 0);
+    }
     let ended = driver.end();
     assert!(matches!(ended.status, Some(143 | 130)), "{:?}", ended.status);
     assert!(ended.events("phase").is_empty(), "{}", ended.out);
@@ -244,7 +249,7 @@ fn messages_without_end_are_no_answer_of_a_run() {
 #[test]
 fn messages_without_end_are_no_answer_to_a_login() {
     let mock = Mock::with(Login::Talkative, None, |_| Reaction::Complete);
-    let target = mock.target().replace("connect_timeout=5", "connect_timeout=1");
+    let target = mock.target().replace("connect_timeout=60", "connect_timeout=1");
     let error = run(&["run", "pgbench-select", &target, "--json"]).error();
     assert!(error["message"].as_str().unwrap().ends_with(": the server did not answer in time"), "{error}");
 }

@@ -12,7 +12,7 @@ use crate::{assert_balanced, by_client, job, loaded, signal};
 fn a_restart_is_survived_if_that_is_allowed_and_told_if_it_is_not() {
     let Some(server) = Server::start() else { return };
     let target = loaded(&server, "restarts", "pgbench-tpcb", &[]);
-    let more = json!({"clients": 4, "threads": 2, "reconnect_s": 30.0});
+    let more = json!({"clients": 4, "threads": 2, "reconnect_s": 120.0});
     let mut driver = Driver::serve(&job(&target, "pgbench-tpcb", &more));
     driver.event("ready");
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
@@ -52,7 +52,7 @@ fn a_restart_is_survived_if_that_is_allowed_and_told_if_it_is_not() {
 fn a_backend_that_is_terminated_is_replaced_and_every_client_keeps_its_count() {
     let Some(server) = Server::shared() else { return };
     let target = loaded(server, "terminated", "pgbench-tpcb", &[]);
-    let more = json!({"clients": 3, "count": 30, "think_time_s": 0.02, "reconnect_s": 30.0});
+    let more = json!({"clients": 3, "count": 100, "think_time_s": 0.02, "reconnect_s": 120.0});
     let mut driver = Driver::serve(&job(&target, "pgbench-tpcb", &more));
     driver.event("ready");
     driver.send(&json!({"do": "run", "interval_s": 0.05}));
@@ -63,8 +63,8 @@ fn a_backend_that_is_terminated_is_replaced_and_every_client_keeps_its_count() {
     driver.event("run-ended");
     driver.close_input();
     let role = driver.end().role(0);
-    assert_eq!((by_client(&role), &role["reconnects"]), (vec![30, 30, 30], &json!(1)));
-    assert_eq!(query(&target, "SELECT count(*) FROM pgbench_history"), "90");
+    assert_eq!((by_client(&role), &role["reconnects"]), (vec![100; 3], &json!(1)));
+    assert_eq!(query(&target, "SELECT count(*) FROM pgbench_history"), "300");
     assert_balanced(&target);
 }
 
@@ -83,7 +83,7 @@ fn a_driver_that_is_told_to_terminate_tells_its_results_and_leaves_no_connection
     let acknowledged = &phase["arms"][0]["roles"][0]["transactions"];
     assert_eq!(query(&target, "SELECT count(*) FROM pgbench_history"), acknowledged.to_string());
     let left = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'killed' AND pid <> pg_backend_pid()";
-    let is_empty = (0..300).any(|_| {
+    let is_empty = (0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
         query(&target, left) == "0"
     });
