@@ -34,7 +34,7 @@ def tarball(tmp_path: Path) -> Path:
     top.mkdir()
     (top / "configure").write_text("PACKAGE_NAME='PostgreSQL'\nPACKAGE_VERSION='18.6'\n")
     path = tmp_path / "postgresql-18.6.tar.bz2"
-    subprocess.run(["tar", "-cjf", path, "-C", tmp_path, top.name], check=True, timeout=30)
+    subprocess.run(["tar", "-cjf", path, "-C", tmp_path, top.name], check=True, timeout=120)
     return path
 
 
