@@ -238,7 +238,7 @@ def _runnable(bin_directory: Path, directory: Path) -> Path:
     # Asked of another program: setpriv itself starts what root may reach, and that fails later.
     probe = [*as_unprivileged(), "test", "-x", str(bin_directory / "postgres")]
     try:
-        reachable = subprocess.run(probe, capture_output=True, check=False, timeout=30).returncode == 0
+        reachable = subprocess.run(probe, capture_output=True, check=False, timeout=120).returncode == 0
     except FileNotFoundError:
         pytest.skip("setpriv (util-linux) is not installed; servers cannot be run as an unprivileged user")
     if reachable:
@@ -276,7 +276,7 @@ def _version(bin_directory: Path | None) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     return f"{done.stdout.strip() or done.stderr.strip()}, {bin_directory}"
 

@@ -114,7 +114,7 @@ def no_sync(home: Path) -> Path:
         pytest.skip("not installed: cc (apt install gcc libc6-dev)")
     source, library = home / "quick.c", home / "libquick.so"
     source.write_text(NO_SYNC)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=250)
     return library
 
 

@@ -56,7 +56,7 @@ def drive(server: RealServer, command: str, workload: str, *arguments: str) -> N
     program = Path(sysconfig.get_path("scripts")) / "pgdyno-driver"
     options = ("--option=tables=1", f"--option=table_size={ROWS}")
     target = server.dsn_for("postgres", DATABASE)
-    subprocess.run([program, command, workload, target, *options, *arguments], check=True, timeout=60)
+    subprocess.run([program, command, workload, target, *options, *arguments], check=True, timeout=250)
 
 
 def scan(server: RealServer, workload: str) -> Scanned:

@@ -170,7 +170,7 @@ fn a_second_signal_ends_the_program_at_once() {
     for number in [libc::SIGTERM, libc::SIGINT] {
         let result = unsafe {
             // SAFETY: the child has not been waited for, so that its number is its own.
-            libc::kill(driver.child.id() as libc::pid_t, number)
+            libc::kill(driver.child.id().cast_signed(), number)
         };
         assert_eq!(result, 0);
     }

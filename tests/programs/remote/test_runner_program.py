@@ -38,7 +38,7 @@ def answers(*questions: Mapping[str, object], **environment: str) -> list[dict[s
         started(60),
         input=RUNNER + b"".join(json.dumps(one).encode() + b"\n" for one in questions),
         capture_output=True,
-        timeout=60,
+        timeout=250,
         check=True,
         env={**os.environ, **environment},
     )
@@ -209,7 +209,7 @@ def test_a_user_without_rights_is_told_why() -> None:
         input=RUNNER + json.dumps(question).encode() + b"\n",
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=250,
     )
     found = json.loads(done.stdout.splitlines()[1])
     assert found["sudo"]
