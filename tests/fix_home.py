@@ -58,12 +58,12 @@ def name_servers(monkeypatch: pytest.MonkeyPatch, found: Callable[[str], Install
     monkeypatch.setattr(installations, "find_installation", lambda name, _place: found(name))
 
 
-def pgdyno(*arguments: str, limit_s: float = _LIMIT_S, **environment: str) -> Run:
+def pgdyno(*arguments: str, **environment: str) -> Run:
     """Run the command as a user would; returns its exit code, stdout and stderr."""
     wanted, command = {**os.environ, **environment}, [sys.executable, "-m", "pgdyno", *arguments]
     if _preloaded().can_run(wanted):
-        return _preloaded().run(arguments, wanted, limit_s)
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s, env=wanted)
+        return _preloaded().run(arguments, wanted, _LIMIT_S)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S, env=wanted)
 
 
 @cache

@@ -58,7 +58,7 @@ fn a_connection_prepares_what_its_client_uses_and_nothing_of_other_tables() {
     for (workload, per_client) in [("insert-benchmark-qr100", 3), ("insert-benchmark-qp100", 1)] {
         let mock = completing();
         let options = r#"rows={"i0": 100, "i1": 100, "i2": 100}"#;
-        let more = ["-o", options, "-o", "step_seconds=1", "-o", "ends=time", "-T", "0.2", "-c", "3"];
+        let more = ["-o", options, "-o", "step_seconds=1", "-o", "ends=time", "-T", "1", "-c", "3"];
         let ended = run(&[&["run", workload, &mock.target(), "--json"][..], &more].concat());
         assert_eq!(ended.status, Some(0), "{}", ended.err);
         let prepared: Vec<usize> =
@@ -72,7 +72,7 @@ fn a_connection_prepares_what_its_client_uses_and_nothing_of_other_tables() {
 fn to_read_the_largest_key_is_a_statement_but_no_transaction() {
     let mock = completing();
     let options = r#"rows={"i0": 100, "i1": 100, "i2": 100}"#;
-    let more = ["-o", options, "-o", "step_seconds=1", "-o", "ends=time", "-T", "0.2"];
+    let more = ["-o", options, "-o", "step_seconds=1", "-o", "ends=time", "-T", "1"];
     let ended = run(&[&["run", "insert-benchmark-qp100", &mock.target(), "--json"][..], &more].concat());
     let query = &ended.events("phase")[0]["arms"][0]["roles"][3];
     assert_eq!(query["name"], "query");

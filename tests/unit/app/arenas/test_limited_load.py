@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from tests.fix_servers import wait_until
 
-from pgdyno.app.arenas import limited_load
 from pgdyno.app.arenas.arm import Arm, RunningServer
 from pgdyno.app.arenas.limited_load import LimitedTurns, Watch
 from pgdyno.generators.transaction_log import TransactionLog
@@ -22,12 +21,17 @@ from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.processes import memory_bytes
 
+LOOKS: list[int] = []
+
 
 @dataclass(frozen=True)
 class Here:
-    """A server whose processes are this one and its children."""
+    """A server whose processes are this one and its children; each look at them begins with asking for it."""
 
-    pid: int = field(default_factory=os.getpid)
+    @property
+    def pid(self) -> int:
+        LOOKS.append(os.getpid())
+        return LOOKS[-1]
 
 
 @dataclass(frozen=True)
@@ -54,15 +58,6 @@ class Logged:
             file.write(f"0 1 {latency_ms * 1000:.0f} 0 1700000000 42\n" * count)
 
 
-LOOKS: list[int] = []
-
-
-def seen_bytes(pids: Collection[int]) -> int:
-    """Return the memory of processes, and remember that somebody has looked at it."""
-    LOOKS.append(memory_bytes(pids))
-    return LOOKS[-1]
-
-
 @dataclass(frozen=True)
 class Sorting(Logged):
     """Turns in which this process has 256 MB more for as long as a statement takes: until that is seen."""
@@ -71,7 +66,7 @@ class Sorting(Logged):
         for arm in order:
             with mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
                 memory.write(b"x" * (256 << 20))
-                enough = len(LOOKS) + 2  # one may have begun before
+                enough = len(LOOKS) + 2  # where the second one begins, the first has ended
                 wait_until(lambda: len(LOOKS) >= enough)  # noqa: B023 — it is called at once
             yield Slice(arm, 0, 1, (0,))
 
@@ -132,10 +127,7 @@ def test_memory_is_looked_at_before_the_first_turn(tmp_path: Path) -> None:
         turns.warm_up(0, 1.0)
 
 
-def test_memory_that_a_statement_has_given_back_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(limited_load, "memory_bytes", seen_bytes)
+def test_memory_that_a_statement_has_given_back_is_seen(tmp_path: Path) -> None:
     limits = OwnerLimits(memory_bytes=memory_bytes([os.getpid()]) + (128 << 20))
     turns = limited(tmp_path, limits, count=0, latency_ms=1.0, kind=Sorting)
     with pytest.raises(OverLimitError, match=r"the server had .* in memory"):
