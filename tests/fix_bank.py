@@ -60,7 +60,8 @@ def transfers(server: RealServer, protocol: str = "prepared") -> Iterator[None]:
         ]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: server.execute(_WORKING) == [(2,)])
+            wait_until(lambda: server.execute(_WORKING) == [(2,)] or process.poll() is not None)
+            assert process.poll() is None, "pgbench has failed"
             yield
         finally:
             process.terminate()
