@@ -26,6 +26,9 @@ pytest_plugins = (
 settings.register_profile("pgdyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pgdyno")
 
+# A server has five seconds to let pgdyno in. On few CPUs that many tests share it may be held up for longer.
+os.environ.setdefault("PGCONNECT_TIMEOUT", "60")
+
 # For matrices of ten rows a thread per CPU costs more than it gives, above all beside other tests. Set before
 # numpy is imported, and for the commands that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from select import select
 
+from tests.fix_servers import free_port
+
 _PART_BYTES = 65536
 _LOOK_S = 0.02
 
@@ -17,7 +19,7 @@ class CutLink:
 
     def __init__(self, target: int) -> None:
         """Lead to a port of this machine."""
-        self.port = 0
+        self.port = free_port()
         self._target = target
         self.mend()
 

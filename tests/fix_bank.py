@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from tests.fix_home import pgdyno
-from tests.fix_servers import RealServer, as_unprivileged
+from tests.fix_servers import RealServer, as_unprivileged, wait_until
 
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.store.workload_file import read_workload_file
@@ -19,6 +19,7 @@ SETTINGS = (
     "shared_preload_libraries = 'pg_stat_statements'\npg_stat_statements.track_planning = on\n"
     "track_io_timing = off\n"
 )
+_WORKING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND datname = 'bank'"
 _TRANSFER = """\
 \\set aid random(1, 100000)
 \\set delta random(-5000, 5000)
@@ -39,7 +40,7 @@ def initialise(server: RealServer) -> None:
 
 @contextmanager
 def transfers(server: RealServer, protocol: str = "prepared") -> Iterator[None]:
-    """Two clients of pgbench with a script of their own, for as long as the block lasts."""
+    """Two clients of pgbench at work with a script of their own, for as long as the block lasts."""
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
         script.write(_TRANSFER)
         script.flush()
@@ -50,7 +51,7 @@ def transfers(server: RealServer, protocol: str = "prepared") -> Iterator[None]:
             *(f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres"),
             *(
                 "--client=2",
-                "--time=60",
+                "--time=250",
                 f"--protocol={protocol}",
                 "--no-vacuum",
                 f"--file={script.name}",
@@ -59,6 +60,8 @@ def transfers(server: RealServer, protocol: str = "prepared") -> Iterator[None]:
         ]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
+            wait_until(lambda: server.execute(_WORKING) == [(2,)] or process.poll() is not None)
+            assert process.poll() is None, "pgbench has failed"
             yield
         finally:
             process.terminate()

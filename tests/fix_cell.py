@@ -191,4 +191,4 @@ def started_ticks(pid: int) -> float:
 
 
 def run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=250).stdout

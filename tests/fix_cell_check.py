@@ -71,7 +71,7 @@ def tables(cell: NamespaceCell, *loads: str, **other: str) -> dict[str, str]:
 def check(cell: NamespaceCell, file: Path, limit: str = "20s") -> Checked:
     """Run the command."""
     process = cell.pgdyno("cell", "check", "--cell", str(file), "--limit", limit, "--json")
-    said, errors = process.communicate(timeout=120)
+    said, errors = process.communicate(timeout=250)
     assert said, errors
     return Checked(process.returncode, json.loads(said)["check"])
 

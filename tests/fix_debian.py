@@ -99,7 +99,7 @@ def debian_cluster() -> Iterator[DebianCluster]:
         # pg_dropcluster keeps a configuration directory that holds files of others.
         (cluster.configuration_directory / "conf.d/site.conf").unlink(missing_ok=True)
         subprocess.run(
-            ["pg_dropcluster", "--stop", VERSION, cluster.name], capture_output=True, check=False, timeout=60
+            ["pg_dropcluster", "--stop", VERSION, cluster.name], capture_output=True, check=False, timeout=250
         )
         shutil.rmtree(directory, ignore_errors=True)  # pg_dropcluster may have removed it with the data
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.fix_bank import initialise
 from tests.fix_home import pgdyno
-from tests.fix_servers import RealServer
+from tests.fix_servers import RealServer, wait_until
 
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.store.workload_file import read_workload_file
@@ -33,15 +33,26 @@ def prepare(server: RealServer) -> None:
 
 
 def set_logging(server: RealServer, destination: str, **settings: str) -> list[Path]:
-    """Let a server log into new files; return those of before."""
+    """Let a server log into new files; return those of before, which have all of the sessions that ended."""
     before = log_files(server, destination)
     for name, value in {"log_destination": destination, **settings}.items():
         server.execute(f"ALTER SYSTEM SET {name} = '{value}'")
     server.execute("SELECT pg_reload_conf()")
-    time.sleep(1.1)  # files are named after seconds
-    server.execute("SELECT pg_rotate_logfile()")
-    time.sleep(0.5)
+    wait_until(lambda: all(server.execute(f"SHOW {name}") == [(value,)] for name, value in settings.items()))
+    mark = f"mark {time.monotonic_ns()}"
+    wait_until(lambda: _is_in_new_file(server, destination, before, mark))
     return before
+
+
+def _is_in_new_file(server: RealServer, destination: str, before: list[Path], mark: str) -> bool:
+    """Log a mark, and return whether a new file has one. What sessions had logged before it is then written.
+
+    Files are named after seconds: a new one may have to be asked for again.
+    """
+    server.execute("SELECT pg_rotate_logfile()")
+    server.execute(f"DO $$ BEGIN RAISE LOG '{mark}'; END $$")
+    new = [path for path in log_files(server, destination) if path not in before]
+    return any(mark in path.read_text(errors="replace") for path in new)
 
 
 def log_files(server: RealServer, destination: str) -> list[Path]:

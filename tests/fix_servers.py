@@ -12,6 +12,7 @@ every role is trusted; on 127.0.0.1 every role needs its password (scram-sha-256
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import pwd
 import shutil
@@ -21,7 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,21 @@ import psycopg
 import pytest
 from tests.cluster_template import make_cluster
 
-START_LIMIT_S = 30.0  # arbitrary; a start takes about 0.2 s on two idle cores
-STOP_LIMIT_S = 30.0
-WAIT_LIMIT_S = 30.0
+START_LIMIT_S = 120.0  # arbitrary; a start takes about 0.2 s on two idle cores, and tests share them
+STOP_LIMIT_S = 120.0
+WAIT_LIMIT_S = 120.0
 POLL_S = 0.05
 PID_FILE_LINES = 8  # the last says how far the server has started
 UNPRIVILEGED_USERS = ("postgres", "nobody")
+_CLIENTS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND backend_type = 'client backend'"
+    " AND pid <> pg_backend_pid()"
+)
+# Ports that Linux gives to nobody by itself (32768 and more): another program, or another worker of
+# pytest-xdist, would have them between the choice and the start of a server, or while that is restarted.
+_PORTS_EACH = 1000
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 20
+_places = itertools.count(os.getpid())
 ACCESS = "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\nlocal replication all trust\n"
 
 
@@ -143,10 +153,14 @@ class RealServer:
     def takes_connections(self) -> bool:
         """Whether a superuser can connect now."""
         try:
-            psycopg.connect(self.dsn, connect_timeout=5).close()
+            psycopg.connect(self.dsn, connect_timeout=60).close()
         except psycopg.OperationalError:
             return False
         return True
+
+    def await_end_of_clients(self, database: str) -> None:
+        """Wait until all who were connected to a database have left, and with that told what they did."""
+        wait_until(lambda: self.execute(_CLIENTS.format(database)) == [(0,)])
 
 
 def wait_until(condition: Callable[[], bool], limit_s: float = WAIT_LIMIT_S) -> None:
@@ -186,10 +200,13 @@ def owned_directory(parent: Path, prefix: str) -> Path:
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port that nobody listens on at this moment, another one each time."""
+    for place in _places:
+        port = 10_000 + _WORKER * _PORTS_EACH + place % _PORTS_EACH
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("there is always a next place")
 
 
 @contextmanager
@@ -221,7 +238,7 @@ def _runnable(bin_directory: Path, directory: Path) -> Path:
     # Asked of another program: setpriv itself starts what root may reach, and that fails later.
     probe = [*as_unprivileged(), "test", "-x", str(bin_directory / "postgres")]
     try:
-        reachable = subprocess.run(probe, capture_output=True, check=False, timeout=30).returncode == 0
+        reachable = subprocess.run(probe, capture_output=True, check=False, timeout=120).returncode == 0
     except FileNotFoundError:
         pytest.skip("setpriv (util-linux) is not installed; servers cannot be run as an unprivileged user")
     if reachable:
@@ -259,7 +276,7 @@ def _version(bin_directory: Path | None) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
     )
     return f"{done.stdout.strip() or done.stderr.strip()}, {bin_directory}"
 

@@ -52,7 +52,7 @@ def test_a_target_runs_under_atheris_and_tells_its_executions(tmp_path: Path) ->
     program = Program(
         "quantity", "Python", (sys.executable, "-m", "chores.fuzz_target", "quantity"), corpus, 1
     )
-    run = execute(program, 300, 60, tmp_path)
+    run = execute(program, 300, 250, tmp_path)
     assert (run.failed, run.is_interrupted) == (None, False), run.said
     assert run.executions >= 300
 
@@ -72,7 +72,7 @@ def test_an_input_that_fails_is_kept(tmp_path: Path) -> None:
     corpus.mkdir()
     (corpus / "1").write_bytes(b"bad")
     run = execute(
-        Program("planted", "Python", (sys.executable, str(planted)), corpus, 1), 1_000, 60, tmp_path
+        Program("planted", "Python", (sys.executable, str(planted)), corpus, 1), 1_000, 250, tmp_path
     )
     assert run.failed
     assert Path(run.failed).read_bytes() == b"bad"

@@ -95,7 +95,7 @@ def run_forked(task: dict[str, Any]) -> list[str]:
         os._exit(0)
     os.close(writing)
     if task.get("kill_after_s") is not None:
-        deadline_s = time.monotonic() + 10
+        deadline_s = time.monotonic() + 60
         while not (Path(task["journal"]) / "journal.jsonl").exists() and time.monotonic() < deadline_s:
             time.sleep(0.001)
         time.sleep(task["kill_after_s"])

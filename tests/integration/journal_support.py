@@ -89,8 +89,7 @@ def access_to(
         journal_directory,
         inspect_server,
         data_directory=None if has_files else NOWHERE,
-        # These servers come up in a tenth of a second; some tests wait for one that never does.
-        restarter=command_restarter(pg_ctl_restart(server), open_connection, limit_s=10.0),
+        restarter=command_restarter(pg_ctl_restart(server), open_connection),
         addresses=addresses(server.dsn_for(user)),
         host_writers=host_writers(),
     )
@@ -100,7 +99,7 @@ def pg_ctl_restart(server: RealServer) -> tuple[str, ...]:
     """Return the command that restarts a server, or starts it if it is down."""
     return (
         *as_unprivileged(), str(server.bin_directory / "pg_ctl"), "restart", "-D", str(server.data_directory),
-        "-m", "fast", "-w", "-t", "10", "-l", str(server.directory / "pg_ctl.log"),
+        "-m", "fast", "-w", "-t", "120", "-l", str(server.directory / "pg_ctl.log"),
     )  # fmt: skip
 
 

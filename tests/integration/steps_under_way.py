@@ -17,7 +17,7 @@ import pytest
 from tests.fix_servers import wait_until
 from tests.forked import Forked
 
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 
 
 @dataclass

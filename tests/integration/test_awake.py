@@ -85,7 +85,7 @@ def test_a_killed_measurement_is_reverted(found: tuple[str, ...]) -> None:
 def test_ctrl_c_gives_the_machine_back(found: tuple[str, ...]) -> None:
     with holding() as process:
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=60)
+        process.wait(timeout=250)
         assert shown() == found
 
 

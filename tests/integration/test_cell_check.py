@@ -40,7 +40,7 @@ def _leaves_nothing(cell: NamespaceCell) -> Iterator[None]:
 
 def test_a_healthy_cell_can_be_used(cell: NamespaceCell, tmp_path: Path) -> None:
     file = cell.file(tmp_path, tables(cell, "client1", "client2"))
-    checked = check(cell, file)
+    checked = check(cell, file, "60s")
     assert (checked.status, checked.findings(obstacles=True)) == (0, {})
     assert checked.host("db1")["answer"]["facts"]["postgresql"][0]["version"] == "postgres (PostgreSQL) 17.2"
     for name in ("client1", "client2"):
@@ -65,7 +65,7 @@ def test_the_servers_host_is_asked_without_ssh_by_a_command_that_is_given_there(
 
 def test_a_host_with_an_unknown_key_is_not_spoken_to(cell: NamespaceCell, tmp_path: Path) -> None:
     file = cell.file(tmp_path, tables(cell, "client1"), known={"client1": ""})
-    assert obstacle(cell, file) == (
+    assert obstacle(cell, file, "60s") == (
         f"client1: its host key is not known (No ED25519 host key is known for {cell['client1'].address} "
         "and you have requested strict checking.) → connect once by hand, and compare the fingerprint before "
         f"saying yes: ssh -F {tmp_path}/ssh_config client1 "
@@ -75,7 +75,7 @@ def test_a_host_with_an_unknown_key_is_not_spoken_to(cell: NamespaceCell, tmp_pa
 
 def test_a_host_with_a_changed_key_is_not_spoken_to(cell: NamespaceCell, tmp_path: Path) -> None:
     file = cell.file(tmp_path, tables(cell, "client1"), known={"client1": cell["client2"].public_key})
-    assert obstacle(cell, file) == (
+    assert obstacle(cell, file, "60s") == (
         f"client1: its host key has changed: it shows {fingerprint(cell['client1'])}. "
         "Somebody may be between you and the host "
         "→ ask its owner whether the key was changed, and compare it on the host's own console: "

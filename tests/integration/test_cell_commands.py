@@ -87,7 +87,7 @@ def started(cell: NamespaceCell, directory: Path, *words: str) -> subprocess.Pop
 
 def refusal(cell: NamespaceCell, file: str, *words: str) -> str:
     """Return the error that a command ends with; it prints nothing else."""
-    said, errors = cell.pgdyno(*(words or ("status",)), "--cell", file).communicate(timeout=60)
+    said, errors = cell.pgdyno(*(words or ("status",)), "--cell", file).communicate(timeout=200)
     assert said == ""
     assert errors.startswith("pgdyno: ERROR:  "), errors
     return errors
@@ -100,7 +100,7 @@ def test_a_plan_is_applied_shown_and_reverted_on_the_servers_host(
 
     def document(*words: str) -> dict[str, dict[str, list[object]]]:
         process = started(cell, tmp_path, *words, "--dsn", server.dsn, "--json")
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=200)
         assert (process.returncode, errors) == (0, ""), errors
         parsed: dict[str, dict[str, list[object]]] = json.loads(said)
         return parsed
@@ -168,7 +168,7 @@ def test_an_apply_whose_controller_is_cut_off_is_undone(
         is_watching = watching(cell)
         cell["db1"].link("down")
         try:
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate(timeout=200)
             wait_until(lambda: not is_watching())
         finally:
             cell["db1"].link("up")
@@ -207,7 +207,7 @@ def test_an_interruption_is_passed_on(cell: NamespaceCell, server: RealServer, t
         assert process.stderr is not None
         warning, step = process.stderr.readline(), process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=200)
     assert (process.returncode, said) == (130, ""), errors
     assert warning == (
         "pgdyno: WARNING:  db1 issues any load itself: profile takes none from load hosts yet (client1)\n"

@@ -42,12 +42,26 @@ pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 
 SOME_SLICES = 4
+# It kills itself in the first block, of whose 32 slices the twelfth has just been stored.
+DYING = """
+import os, signal
+from pgdyno.cli.main import main
+from pgdyno.store.experiments import ExperimentStore
+stored, add_slice = [], ExperimentStore.add_slice
+def add_and_die(store, *slice):
+    add_slice(store, *slice)
+    stored.append(slice)
+    if len(stored) == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+ExperimentStore.add_slice = add_and_die
+main()
+"""
 
 
 @pytest.fixture
 def started(request: pytest.FixtureRequest, home: Path) -> Iterator[subprocess.Popen[str]]:
     """A comparison that would take long, caught while its slices run."""
-    options = (*SMALL, "--generator", request.param, "--blocks", "40")
+    options = (*SMALL, "--generator", request.param, "--blocks", "200")
     before = newest(home)
     # A test run in the background may ignore SIGINT, and its children would inherit that.
     process = subprocess.Popen(
@@ -70,12 +84,10 @@ def with_generators(usual: str, other: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("started", [usual, others], indirect=True)
 
 
-def has_slices(
-    process: subprocess.Popen[str], home: Path, before: str | None, some: int = SOME_SLICES
-) -> bool:
+def has_slices(process: subprocess.Popen[str], home: Path, before: str | None) -> bool:
     """Whether some slices of a new experiment have ended; an end of its process is a failure."""
     assert process.poll() is None, process.stderr and process.stderr.read()
-    return newest(home) != before and slices(home) >= some
+    return newest(home) != before and slices(home) >= SOME_SLICES
 
 
 def newest(home: Path) -> str | None:
@@ -92,7 +104,7 @@ def _one(home: Path, sql: str) -> str | None:
     store = home / "experiments" / "experiments.sqlite"
     if not store.exists():
         return None
-    with closing(sqlite3.connect(store, timeout=10)) as connection:
+    with closing(sqlite3.connect(store, timeout=60)) as connection:
         has_tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'slice'").fetchone()[
             0
         ]
@@ -120,7 +132,7 @@ def children_running(program: str, home: Path) -> list[int]:
     return found
 
 
-def wait_for(condition: object, timeout_s: float = 60.0) -> None:
+def wait_for(condition: object, timeout_s: float = 120.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "waited in vain"
@@ -198,7 +210,7 @@ def test_a_second_measurement_is_refused_and_ctrl_c_keeps_what_the_first_has(
     assert "another pgdyno is measuring on this host" in done.stderr
     assert f"process {started.pid} holds" in done.stderr
     started.send_signal(signal.SIGINT)
-    _, errors = started.communicate(timeout=60)
+    _, errors = started.communicate(timeout=150)
     assert started.returncode == 130
     assert "ERROR:  interrupted; " in errors
     assert "--resume" in errors
@@ -215,22 +227,23 @@ def test_after_kill_9_nothing_is_left_running_or_frozen(started: subprocess.Pope
 def test_an_experiment_killed_in_a_round_goes_on_with_what_it_had(home: Path) -> None:
     command = ("compare", "a", "b", *SMALL, "--block", "1500ms", "--blocks", "2")
     before = newest(home)
-    with subprocess.Popen(
-        [sys.executable, "-m", "pgdyno", *command],
+    done = subprocess.run(
+        [sys.executable, "-c", DYING, *command],
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        check=False,
+        timeout=280,
         env={**os.environ, "PGDYNO_HOME": str(home)},
-    ) as process:
-        wait_for(lambda: has_slices(process, home, before, some=12))  # of 32; some of them are kept
-        process.kill()
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert newest(home) != before
+    assert slices(home) == 12
     wait_for(lambda: not children_running("postgres", home))
     killed = newest(home)
     assert killed is not None
     assert json.loads(pgdyno("report", "--list", "--json").stdout)["experiments"][0]["id"] == killed
-    done = pgdyno(*command, "--resume", killed, "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    resumed = pgdyno(*command, "--resume", killed, "--json")
+    assert resumed.returncode == 0, resumed.stderr
+    document = json.loads(resumed.stdout)
     assert (document["experiment"], document["is_complete"]) == (killed, True)
     bundle = home / "resumed.zip"
     assert pgdyno("bundle", "export", killed, "--output", str(bundle)).returncode == 0
@@ -299,7 +312,7 @@ def test_a_server_killed_in_a_trial_is_a_failure_with_its_log(
     for pid in children_running("postgres", home):
         with contextlib.suppress(ProcessLookupError):  # it has ended by itself since it was listed
             os.kill(pid, signal.SIGKILL)
-    _, errors = started.communicate(timeout=60)
+    _, errors = started.communicate(timeout=150)
     assert started.returncode == 1
     assert "PGD-303" in errors or "PGD-402" in errors
     assert "DETAIL:" in errors

@@ -54,7 +54,7 @@ def refusal(cell: NamespaceCell, directory: Path) -> str:
 
 
 def test_a_load_host_issues_the_load_of_a_comparison(cell: NamespaceCell, tmp_path: Path, home: Path) -> None:
-    said, errors = compare(cell, tmp_path, "--block", "500ms", "--json").communicate(timeout=120)
+    said, errors = compare(cell, tmp_path, "--block", "500ms", "--json").communicate(timeout=280)
     assert said, errors
     document = json.loads(said)
     told = [note for note in document["notes"] if note.startswith('load from "client1" over the network')]
@@ -78,7 +78,7 @@ def test_two_load_hosts_share_the_load_of_a_comparison(
 ) -> None:
     once = ("--block", "500ms", "--blocks", "1")  # a block has four turns at least
     process = compare(cell, tmp_path, *LONG_TURNS, *once, "--clients", "3", "--json", loads=BOTH)
-    said, errors = process.communicate(timeout=180)
+    said, errors = process.communicate(timeout=280)
     assert said, errors
     document = json.loads(said)
     assert_from_both(home, document["experiment"])

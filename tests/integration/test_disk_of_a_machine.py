@@ -69,7 +69,7 @@ class Disk:
 
 
 def run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=250)
 
 
 @pytest.fixture

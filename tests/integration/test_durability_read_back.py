@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
-from tests.fix_servers import RealServer
+from tests.fix_servers import RealServer, wait_until
 from tests.golden.synthetic import experiment as synthetic
 
 from pgdyno.app.arenas.arm import Arm
@@ -87,12 +87,15 @@ def test_a_value_in_the_servers_own_configuration_is_seen(pg18: RealServer) -> N
 def eventually(
     read: Callable[[], DurabilityReading], is_there: Callable[[DurabilityReading], bool]
 ) -> DurabilityReading:
-    """Read until a reload has taken effect; the last reading if it never does."""
-    for _ in range(100):
-        reading = read()
-        if is_there(reading):
-            break
-    return reading
+    """Read until a reload has taken effect, and return that reading."""
+    readings: list[DurabilityReading] = []
+
+    def is_there_now() -> bool:
+        readings.append(read())
+        return is_there(readings[-1])
+
+    wait_until(is_there_now)
+    return readings[-1]
 
 
 def test_options_in_the_callers_environment_are_seen(
@@ -111,7 +114,7 @@ def no_sync(home: Path) -> Path:
         pytest.skip("not installed: cc (apt install gcc libc6-dev)")
     source, library = home / "quick.c", home / "libquick.so"
     source.write_text(NO_SYNC)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=60)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True, timeout=250)
     return library
 
 

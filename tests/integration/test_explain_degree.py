@@ -199,7 +199,7 @@ def test_workers_of_others_are_missing_from_the_pools(server: RealServer) -> Non
         asleep = beside.submit(waiting.execute, "SELECT sum(length(pg_sleep(60)::text)) FROM pages_1000")
         wait_until(lambda: server.execute(WORKERS) == [(3,)])
         degree = explain_degree_of("SELECT count(*) FROM pages_1000", None, wanted)
-        waiting.cancel_safe(timeout=10)
+        waiting.cancel_safe(timeout=60)
         with pytest.raises(psycopg.errors.QueryCanceled):
             asleep.result()
     wait_until(lambda: server.execute(WORKERS) == [(0,)])

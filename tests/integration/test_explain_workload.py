@@ -82,9 +82,10 @@ def test_the_table_says_the_limits_and_where_it_holds(server: RealServer, file: 
 
 def test_the_server_is_only_asked(server: RealServer, file: Path) -> None:
     scanned = "SELECT sum(seq_scan) FROM pg_stat_user_tables"  # the planner itself looks into indexes
+    server.await_end_of_clients(DATABASE)  # at which they tell what they have counted
     before = server.execute(scanned, DATABASE)
     explained(server, file)
-    server.execute("SELECT pg_sleep(1.2)")  # counts come a second later
+    server.await_end_of_clients(DATABASE)
     assert server.execute(scanned, DATABASE) == before
     assert server.execute("SELECT is_called FROM shop.numbers", DATABASE) == [(False,)]
 

@@ -73,7 +73,7 @@ def pgdyno(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=250,
     )
 
 

@@ -35,7 +35,7 @@ def access_to(cluster: DebianCluster, journal_directory: Path) -> ServerAccess:
         return connect(cluster.dsn, is_read_only=False)
 
     restarter = command_restarter(
-        ["pg_ctlcluster", VERSION, cluster.name, "restart"], open_connection, limit_s=30.0
+        ["pg_ctlcluster", VERSION, cluster.name, "restart"], open_connection, limit_s=120.0
     )
     return ServerAccess(open_connection, journal_directory, inspect_server, restarter=restarter)
 

@@ -7,11 +7,13 @@ after the last one, and wherever the kind of operation changes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.fix_servers import RealServer, running_server
+from tests.fix_servers import RealServer, running_server, wait_until
 from tests.integration.journal_support import (
     NOWHERE,
     access_to,
@@ -141,6 +143,16 @@ def test_an_apply_killed_while_it_restores_the_files_of_a_server_that_is_down_is
     assert snapshot(server) == before
 
 
+def is_restarting(server: RealServer) -> bool:
+    """Whether a pg_ctl restarts the server."""
+    words = {b"restart", os.fsencode(server.data_directory)}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if words <= {*path.read_bytes().split(b"\0")}:
+                return True
+    return False
+
+
 @pytest.mark.parametrize(
     "delay_s",
     [0.0, 0.05, 0.2, *(pytest.param(one, marks=pytest.mark.long) for one in (0.01, 0.02, 0.1, 0.3))],
@@ -151,6 +163,7 @@ def test_an_apply_killed_in_the_middle_of_a_step_is_undone_by_revert(
     """Wherever the clock happens to strike: the outcome does not depend on it."""
     before = snapshot(server)
     drive("apply", tmp_path / "journal", kill_after_s=delay_s)
+    wait_until(lambda: not is_restarting(server))  # that goes on by itself
     assert revert_all(server, tmp_path / "journal")
     assert snapshot(server) == before
 

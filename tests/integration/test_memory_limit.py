@@ -153,7 +153,7 @@ def test_what_outlives_the_postmaster_goes_with_the_group(instance: Instance) ->
     with subprocess.Popen(instance.memory.command(["sleep", "60"])) as left:
         wait_until(lambda: str(left.pid) in members(instance))
         instance.stop(is_immediate=True)
-        assert left.wait(30) == -signal.SIGKILL
+        assert left.wait(120) == -signal.SIGKILL
     assert not instance.memory.directory.exists()
 
 

@@ -174,6 +174,6 @@ def test_the_policy_decides_who_is_given_transparent_huge_pages(
 ) -> None:
     with holding(tmp_path, {THP_POLICY: choice}):
         done = subprocess.run(
-            [sys.executable, "-c", TOUCHING], capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", TOUCHING], capture_output=True, text=True, check=True, timeout=250
         )
     assert least_kb <= int(done.stdout) <= most_kb

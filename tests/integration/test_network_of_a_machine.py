@@ -96,7 +96,7 @@ class Pair:
 
 
 def run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=250)
 
 
 def steered() -> int:

@@ -47,7 +47,7 @@ def detected(lever: str, server: RealServer) -> Detected:
 def run(*command: str) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{command[0]} is not installed: apt install util-linux")
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, check=True, capture_output=True, timeout=250)
 
 
 def status(pid: int, name: str) -> str:

@@ -131,7 +131,7 @@ def traffic(server: RealServer, tmp_path: Path) -> Iterator[None]:
         yield
     finally:
         load.terminate()
-        load.wait(10)
+        load.wait(120)
 
 
 def test_the_traffic_of_a_running_server_is_profiled_and_a_planted_sleep_is_found(

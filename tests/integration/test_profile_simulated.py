@@ -30,7 +30,7 @@ from pgdyno.profiling.simulation import spread
 from pgdyno.server.process.installation import Installation
 from pgdyno.workloads.pgbench_tpcb import WORKLOAD
 
-pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(1800)]
 needs_valgrind = pytest.mark.skipif(
     find_valgrind() is None, reason="valgrind is not installed: apt-get install valgrind"
 )
@@ -52,7 +52,9 @@ def reads(pg18_bin: Path, home: Path) -> dict[str, Any]:
     del home
     server = ("--pg-bin", str(pg18_bin), "--variant", SMALL)
     asked = ("--simulate", "--scale", "1", "--clients", "1", "--cycles", "2")
-    done = pgdyno("profile", "pgbench-select", *server, *asked, "--json")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tests.fix_home._LIMIT_S", 1700)
+        done = pgdyno("profile", "pgbench-select", *server, *asked, "--json")
     assert done.returncode == 0, done.stderr
     [found] = json.loads(done.stdout)["profiles"]
     return dict(found)

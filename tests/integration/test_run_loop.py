@@ -182,8 +182,8 @@ def rows_read(connection: ControlConnection, sql: str) -> dict[str, int]:
 
 
 def scans(arm: Arm, at_least: Mapping[str, int]) -> Mapping[str, int]:
-    """Return scans of the accounts by schema, once ended sessions have told theirs, or ten seconds later."""
-    for _ in range(100):
+    """Return scans of the accounts by schema, once ended sessions have told theirs, or a minute later."""
+    for _ in range(600):
         found = {str(schema): int(count or 0) for schema, count in arm.rows(_READ)}
         if all(found[schema] >= count for schema, count in at_least.items()):
             break

@@ -308,7 +308,7 @@ def test_a_statement_timeout_is_said(arm: Arm) -> None:
 
 def test_the_roles_own_time_limit_holds_as_it_does_for_the_load(server: RealServer) -> None:
     server.execute("CREATE ROLE hasty LOGIN SUPERUSER")
-    server.execute("ALTER ROLE hasty SET statement_timeout = '100ms'")
+    server.execute("ALTER ROLE hasty SET statement_timeout = '1s'")
     dsn = server.dsn_for("hasty")
     place = AttachedServer(dsn, str(server.socket_directory), server.port, "hasty", server.pid)
     with closing(Arm(Variant("default"), place, DATABASE)) as arm, pytest.raises(UsageError) as caught:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_servers import wait_until
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
@@ -196,11 +196,8 @@ SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sl
 
 def await_sleepers(this: Pass, count: int) -> None:
     """Wait until so many queries sleep."""
-    deadline_s = time.monotonic() + 30
     with connection(this.arm) as opened:
-        while opened.execute(SLEEPING).fetchone() != (count,):
-            assert time.monotonic() < deadline_s
-            time.sleep(0.01)
+        wait_until(lambda: opened.execute(SLEEPING).fetchone() == (count,))
 
 
 def test_a_server_that_is_killed_in_a_throughput_run_is_named(pg18_bin: Path) -> None:
@@ -296,9 +293,9 @@ def test_what_meters_ask_takes_no_workers_and_the_server_is_told_as_it_is(pg18_b
 
 
 def test_a_statement_timeout_names_the_query_and_the_variant() -> None:
-    done = pgdyno(*RUN, "--factor", "statement_timeout=0,5ms")
+    done = pgdyno(*RUN, "--factor", "statement_timeout=0,10ms")
     assert done.returncode == 1
-    assert "q1 on the server of statement_timeout.5ms failed: canceling statement due to" in done.stderr
+    assert "q1 on the server of statement_timeout.10ms failed: canceling statement due to" in done.stderr
     assert "statement timeout (SQLSTATE 57014)" in done.stderr
     assert "raise statement_timeout; where the server sets none, a statement may take an hour" in done.stderr
 

@@ -79,9 +79,9 @@ def test_a_captured_workload_is_measured_on_a_copy_that_reaches_nowhere(
     server.execute("CREATE DATABASE bank")
     server.execute("CREATE EXTENSION pg_stat_statements", "bank")
     server.execute(_REACHING_OUT, "bank")
+    server.execute("ALTER DATABASE bank RESET search_path")  # which a constraint of moods has set
     initialise(server)
     file, dsn = tmp_path / "bank.toml", server.dsn_for("postgres", "bank")
-    server.execute("ALTER DATABASE bank RESET search_path")
     with transfers(server), repeating(server, _MOODY):
         workload = capture(server, "bank", file, seconds=4)
     assert any(ColumnValue("public.moods.mood") in call.parameters for call in calls_of(workload))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from tests.fix_captured import replay_on_a_copy
 from tests.fix_home import pgdyno
 from tests.fix_logging import SETTINGS, capture, log_files, prepare, set_logging
-from tests.fix_servers import RealServer, running_server
+from tests.fix_servers import RealServer, running_server, wait_until
 from tests.shop import buying
 
 from pgdyno.model.experiments.captured import CapturedTransaction, CapturedWorkload, OneOf
@@ -107,10 +106,11 @@ def test_a_program_of_many_kinds_of_statements_is_captured_with_and_without_its_
     server: RealServer, tmp_path: Path, home: Path
 ) -> None:
     before = set_logging(server, "csvlog", log_statement="all", log_min_duration_statement="0")
-    with buying.load(server.dsn_for("postgres", "shop")):
-        time.sleep(1.5)
-        server.execute("SELECT pg_rotate_logfile()")
-        time.sleep(1.5)
+    with buying.load(server.dsn_for("postgres", "shop")) as visits:
+        wait_until(lambda: len(visits) > 300)
+        set_logging(server, "csvlog", log_statement="all", log_min_duration_statement="0")
+        enough = len(visits) + 300
+        wait_until(lambda: len(visits) > enough)
     set_logging(server, "csvlog", log_statement="none", log_min_duration_statement="-1")
     logs = [one for one in log_files(server, "csvlog") if one not in before]
     assert len(logs) > 1

@@ -129,7 +129,7 @@ fn a_request_that_is_larger_than_all_buffers_goes_through_tls() {
     let is_waiting = session.has_unwritten();
     signal("-CONT", &backend);
     assert_eq!((begun.unwrap(), is_waiting), (Next::Ready, true));
-    let outcome = (0..3000).find_map(|_| {
+    let outcome = (0..24_000).find_map(|_| {
         if session.has_unwritten() {
             session.flush().unwrap(); // as the event loop does: no write is tried if nothing waits
         }

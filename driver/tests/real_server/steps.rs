@@ -76,7 +76,7 @@ fn whoever_asks_for_an_end_does_not_wait_for_an_index_build_and_leaves_none_behi
 fn await_builds(target: &str, expected: &str) {
     let builds =
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'create index%' AND state = 'active'";
-    let is_reached = (0..1500).any(|_| {
+    let is_reached = (0..6000).any(|_| {
         std::thread::sleep(Duration::from_millis(20));
         query(target, builds) == expected
     });

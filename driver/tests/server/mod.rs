@@ -235,8 +235,14 @@ fn make_certificates(directory: &Path) -> bool {
     made.is_ok_and(|status| status.success())
 }
 
+/// A port that Linux gives to nobody by itself: nobody else has it before the server is started.
 fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static TRIED: AtomicUsize = AtomicUsize::new(0);
+    let first = std::process::id() as usize;
+    (0..20_000)
+        .map(|_| 10_000 + ((first + TRIED.fetch_add(1, Ordering::Relaxed)) % 20_000) as u16)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("a free port")
 }
 
 fn append(path: &Path, text: &str) {

@@ -16,7 +16,7 @@ main.main([])
 
 def test_an_error_that_nobody_expected_says_what_to_do_and_where_it_happened() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False, timeout=250
     )
     assert done.returncode == 1
     error, detail, hint = done.stderr.splitlines()

@@ -40,7 +40,7 @@ def test_a_generator_gets_nothing_of_pgdynos_own_environment(
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
     command = Command(("/usr/bin/env",), signal.SIGTERM, {"PGPASSWORD": "of the load"})
-    run_to_end(command, list, tmp_path / "output", timeout_s=10)
+    run_to_end(command, list, tmp_path / "output", timeout_s=120)
     assert (tmp_path / "output").read_text() == "PGPASSWORD=of the load\n"
 
 

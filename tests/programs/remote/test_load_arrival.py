@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -22,7 +23,6 @@ from tests.fix_load_host import (
     sending,
     there,
 )
-from tests.fix_servers import wait_until
 
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.errors import GeneratorFailedError
@@ -112,9 +112,9 @@ def test_one_limit_holds_for_all_of_its_arrival(tmp_path: Path, command: str) ->
 
 def test_one_that_never_answers_ends_where_it_has_not_arrived_whole(tmp_path: Path) -> None:
     sent = sending(tmp_path, OBEDIENT, 0.5)
-    with subprocess.Popen(sent.argv, stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        process.stdin.write(sent.first[:-1])
-        process.stdin.flush()  # and the connection stays
-        wait_until(lambda: process.poll() is not None)
-        assert process.returncode in {1, -signal.SIGALRM}  # by its own hand once it has begun
+    reading, writing = os.pipe()
+    os.write(writing, sent.first[:-1])  # which the pipe has room for; and the connection stays
+    with subprocess.Popen(sent.argv, stdin=reading) as process:
+        os.close(reading)
+        assert process.wait(120) in {1, -signal.SIGALRM}  # by its own hand once it has begun
+    os.close(writing)

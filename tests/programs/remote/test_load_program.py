@@ -70,17 +70,21 @@ def test_it_ends_with_its_input(tmp_path: Path) -> None:
     assert started is not None
     assert started.stdin is not None
     started.stdin.close()  # as when ssh is ended
-    assert started.wait(30) == 1
+    assert started.wait(120) == 1
     assert not own.exists()
     process.close()
 
 
 def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
-    sent = sending(tmp_path, SAYS_ITS_VERSION + 'read job; echo \'{"event": "ready"}\'\nexec sleep 600\n', 2)
+    sent = sending(
+        tmp_path, SAYS_ITS_VERSION + 'read job; echo \'{"event": "ready"}\'\nexec sleep 600\n', 600
+    )
     with closing(driver(tmp_path, sent)) as process:
         process.start("{}")
+        assert process._process is not None
+        process._process.send_signal(signal.SIGALRM)
         with pytest.raises(GeneratorFailedError) as caught:
-            process.receive(30)
+            process.receive(120)
     assert caught.value.message == "pgdyno-driver on client1 failed: it ended before it was stopped"
     assert caught.value.detail == "the time of the load is over"
     assert list(there(tmp_path).iterdir()) == []
@@ -95,7 +99,7 @@ def test_the_driver_ends_with_its_starter(tmp_path: Path, number: signal.Signals
         assert process._process is not None
         wait_until((tmp_path / "pid").exists)
         process._process.send_signal(number)
-        assert process._process.wait(30) == (1 if number is signal.SIGTERM else -number)
+        assert process._process.wait(120) == (1 if number is signal.SIGTERM else -number)
         pid = int((tmp_path / "pid").read_text())
         wait_until(lambda: not is_alive(pid))
     assert len(list(there(tmp_path).iterdir())) == (number is signal.SIGKILL)
@@ -114,7 +118,7 @@ def test_one_that_was_cut_off_is_ended_and_taken_away_and_no_other(
         (there(tmp_path) / "pgdyno-load-of-others").mkdir()
         assert _runner_program.take_away({"owner": owner})["ended"] > 0
         with pytest.raises(LoadHostLostError) as caught:
-            process.receive(30)
+            process.receive(120)
     assert (caught.value.host, caught.value.detail) == ("client1", "the time of the load is over")
     assert [path.name for path in there(tmp_path).iterdir()] == ["pgdyno-load-of-others"]
 

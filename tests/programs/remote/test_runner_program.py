@@ -38,7 +38,7 @@ def answers(*questions: Mapping[str, object], **environment: str) -> list[dict[s
         started(60),
         input=RUNNER + b"".join(json.dumps(one).encode() + b"\n" for one in questions),
         capture_output=True,
-        timeout=60,
+        timeout=250,
         check=True,
         env={**os.environ, **environment},
     )
@@ -174,26 +174,30 @@ def test_a_connection_that_trickles_has_an_end(monkeypatch: pytest.MonkeyPatch) 
 def test_it_ends_by_itself_and_takes_its_files_along(tmp_path: Path) -> None:
     stuck = f"import pathlib, time; pathlib.Path({str(tmp_path / 'begun')!r}).touch(); time.sleep(600)"
     with subprocess.Popen(
-        started(2), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        started(600), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdin is not None
+        assert process.stdout is not None
         assert process.stderr is not None
         question = {"do": "wake_up", "program": stuck, "cpus": []}
         process.stdin.write(RUNNER + json.dumps(question).encode() + b"\n")
         process.stdin.flush()
+        assert process.stdout.readline() == b"hello\n"
         if len(os.sched_getaffinity(0)) > 1:
             wait_until((tmp_path / "begun").exists)
-        assert process.wait(30) == 1
+        process.send_signal(signal.SIGALRM)  # as at the end of its time
+        assert process.wait(120) == 1
         assert b"the runner's time is over" in process.stderr.read()
 
 
 @pytest.mark.parametrize("arrived", [b"", RUNNER[:-1]])
 def test_it_ends_by_itself_where_it_has_not_arrived_whole(arrived: bytes) -> None:
-    with subprocess.Popen(started(0.5), stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        process.stdin.write(arrived)
-        process.stdin.flush()  # and the connection stays
-        assert process.wait(30) == -signal.SIGALRM
+    reading, writing = os.pipe()
+    os.write(writing, arrived)  # which the pipe has room for; and the connection stays
+    with subprocess.Popen(started(0.5), stdin=reading) as process:
+        os.close(reading)
+        assert process.wait(120) == -signal.SIGALRM
+    os.close(writing)
 
 
 @pytest.mark.root
@@ -205,7 +209,7 @@ def test_a_user_without_rights_is_told_why() -> None:
         input=RUNNER + json.dumps(question).encode() + b"\n",
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=250,
     )
     found = json.loads(done.stdout.splitlines()[1])
     assert found["sudo"]

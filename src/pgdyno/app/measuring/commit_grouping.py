@@ -27,7 +27,7 @@ _COUNTED = """
 _CLIENTS_ARE_GONE = """
     SELECT count(*) = 0 FROM pg_stat_activity
      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
-_WAIT_S = 5.0
+_WAIT_S = 30.0  # milliseconds, and seconds on a crowded host: counts would be missing
 
 
 def count_commits(

@@ -23,7 +23,7 @@ from pgdyno.server.process.processes import is_alive
 
 _SHORTER, _LONGER, _MOST = 20, 100, 3000  # transactions of a session
 _ENOUGH_INSTRUCTIONS = 100_000_000  # what the server does once a second is then little of them
-_END_LIMIT_S, _POLL_S = 120.0, 0.05
+_END_LIMIT_S, _POLL_S = 600.0, 0.05  # it writes its counts: seconds, and minutes on a crowded host
 _LIMIT_BYTES = 256 << 20  # of a session's counts; PostgreSQL's have three megabytes
 # The load's session is the last one: the driver's first one holds its lock on the database, and rests.
 # Views of sessions and locks would take as long to plan as hundreds of transactions.

@@ -34,7 +34,7 @@ def tarball(tmp_path: Path) -> Path:
     top.mkdir()
     (top / "configure").write_text("PACKAGE_NAME='PostgreSQL'\nPACKAGE_VERSION='18.6'\n")
     path = tmp_path / "postgresql-18.6.tar.bz2"
-    subprocess.run(["tar", "-cjf", path, "-C", tmp_path, top.name], check=True, timeout=30)
+    subprocess.run(["tar", "-cjf", path, "-C", tmp_path, top.name], check=True, timeout=120)
     return path
 
 
@@ -71,7 +71,7 @@ def tree(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.timeout(10)  # a FIFO keeps nobody waiting
+@pytest.mark.timeout(60)  # a FIFO keeps nobody waiting
 def test_a_tree_with_a_fifo_is_refused(place: Workspace, tree: Path) -> None:
     fetched = fetch(str(tree), place, Remembered())
     os.mkfifo(tree / "fifo")

@@ -50,7 +50,7 @@ def made(tmp_path: Path) -> Made:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    ends_s = time.monotonic() + 60
+    ends_s = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < ends_s, "waited in vain"
         time.sleep(0.05)

@@ -111,7 +111,7 @@ def test_two_controllers_make_each_trial_once_and_one_goes_on_for_a_killed_one(
         wait_until(lambda: attempts(made)[-1] == 2)
         answer_last(made)
         (other,) = [one for one in controllers if one is not holder]
-        assert other.wait(60) == 0
+        assert other.wait(120) == 0
     finally:
         for one in controllers:
             one.kill()

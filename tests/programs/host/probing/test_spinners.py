@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fix_servers import wait_until
 from tests.unit.journal.machines import put
 
 from pgdyno.host.files.tree import Tree
@@ -136,10 +136,7 @@ def test_they_end_with_whoever_started_them(top: Path) -> None:
         assert starter.stdout is not None
         pid = int(starter.stdout.readline())
         starter.kill()
-    ends = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < ends:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{pid}").exists()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
     left = top / f"pgdyno-awake-{starter.pid}"
     with spinning([0], top):
         assert not left.exists()

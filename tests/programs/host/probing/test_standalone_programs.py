@@ -59,5 +59,5 @@ def test_spinning_ends_with_the_input(input_pipe: int) -> None:
     spinning.join(timeout=0.05)
     assert spinning.is_alive()
     os.close(input_pipe)
-    spinning.join(timeout=10)
+    spinning.join(timeout=120)
     assert not spinning.is_alive()

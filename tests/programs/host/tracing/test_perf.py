@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 
 import pytest
+from tests.fix_servers import wait_until
 
 from pgdyno.host.tracing.perf import STACKS, find_perf, read_recording, recording, sampling
 from pgdyno.model.errors import ServerError
@@ -18,13 +18,19 @@ installed = pytest.mark.skipif(
 )
 
 
+def cpu_ticks(pid: int) -> int:
+    """Return the CPU time of a process in user mode, in hundredths of a second."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
 @installed
 def test_stacks_are_sampled_while_it_is_on(busy: int, tmp_path: Path) -> None:
     program = shutil.which("perf")
     assert program
     with recording(program, sampling(499, [busy]), tmp_path / "perf.data", list) as perf:
         with perf.on():
-            time.sleep(0.3)
+            enough = cpu_ticks(busy) + 30
+            wait_until(lambda: cpu_ticks(busy) >= enough)
         perf.end()
     samples = list(parse_stacks(read_recording(program, perf.file, STACKS, list, NAMES)))
     assert samples

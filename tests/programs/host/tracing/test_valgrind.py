@@ -59,7 +59,7 @@ def simulated(source: str, directory: Path) -> tuple[int, str]:
 
 def run_under(valgrind: tuple[str, ...], directory: Path) -> tuple[int, str]:
     done = subprocess.Popen([*valgrind, str(directory / "main")], stderr=subprocess.PIPE, text=True)
-    _, said = done.communicate(timeout=60)
+    _, said = done.communicate(timeout=250)
     return done.pid, said
 
 

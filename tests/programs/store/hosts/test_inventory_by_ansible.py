@@ -54,7 +54,7 @@ def asked(path: Path) -> dict[str, dict[str, object]]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=250,
         env={**os.environ, "ANSIBLE_LOCALHOST_WARNING": "0", "LC_ALL": "C.UTF-8"},
     )
     variables: dict[str, dict[str, object]] = json.loads(done.stdout)["_meta"]["hostvars"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.fix_servers import wait_until
 
 from pgdyno.server.process.processes import is_alive
 
@@ -41,20 +41,10 @@ Making(tree, tree / "log", "PostgreSQL", building._run_as).build(["."], {}, lamb
 def test_a_killed_pgdyno_leaves_no_compiler_behind(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(MAKEFILE)
     pgdyno = subprocess.Popen([sys.executable, "-c", BUILDING, str(tmp_path)])
-    inner = wait_for_pid(tmp_path / "pid")
+    pid = tmp_path / "pid"
+    wait_until(lambda: pid.is_file() and pid.read_text().endswith("\n"))
+    inner = int(pid.read_text())
     assert is_alive(inner)
     pgdyno.kill()
     pgdyno.wait()
-    deadline_s = time.monotonic() + 20
-    while is_alive(inner) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert not is_alive(inner)
-
-
-def wait_for_pid(file: Path) -> int:
-    deadline_s = time.monotonic() + 20
-    while time.monotonic() < deadline_s:
-        if file.is_file() and (text := file.read_text().strip()):
-            return int(text)
-        time.sleep(0.05)
-    raise AssertionError("make did not get so far")
+    wait_until(lambda: not is_alive(inner))

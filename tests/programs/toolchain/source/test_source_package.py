@@ -152,7 +152,7 @@ def tarball(tmp_path: Path) -> Path:
     top.mkdir()
     (top / "configure").write_text("#!/bin/sh\n")
     path = tmp_path / "postgresql-17_17.11.orig.tar.bz2"
-    subprocess.run(["tar", "-cjf", path, "-C", tmp_path, top.name], check=True, timeout=30)
+    subprocess.run(["tar", "-cjf", path, "-C", tmp_path, top.name], check=True, timeout=120)
     return path
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.fix_servers import wait_until
 
 from pgdyno.app.arenas.arm import Arm, RunningServer
 from pgdyno.app.arenas.limited_load import LimitedTurns, Watch
@@ -21,12 +21,17 @@ from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.processes import memory_bytes
 
+LOOKS: list[int] = []
+
 
 @dataclass(frozen=True)
 class Here:
-    """A server whose processes are this one and its children."""
+    """A server whose processes are this one and its children; each look at them begins with asking for it."""
 
-    pid: int = field(default_factory=os.getpid)
+    @property
+    def pid(self) -> int:
+        LOOKS.append(os.getpid())
+        return LOOKS[-1]
 
 
 @dataclass(frozen=True)
@@ -55,13 +60,14 @@ class Logged:
 
 @dataclass(frozen=True)
 class Sorting(Logged):
-    """Turns in which this process has 256 MB more for as long as a statement takes."""
+    """Turns in which this process has 256 MB more for as long as a statement takes: until that is seen."""
 
     def take(self, order: Sequence[int], **_: Any) -> Iterator[Slice]:
         for arm in order:
             with mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
                 memory.write(b"x" * (256 << 20))
-                time.sleep(1.0)
+                enough = len(LOOKS) + 2  # where the second one begins, the first has ended
+                wait_until(lambda: len(LOOKS) >= enough)  # noqa: B023 — it is called at once
             yield Slice(arm, 0, 1, (0,))
 
 

@@ -45,7 +45,7 @@ def large(path: Path) -> None:
     os.truncate(path, 1 << 40)
 
 
-@pytest.mark.timeout(10)  # none of these may keep root waiting
+@pytest.mark.timeout(60)  # none of these may keep root waiting
 @pytest.mark.parametrize(
     ("make", "why"),
     [

@@ -138,7 +138,7 @@ READS: dict[str, Callable[[ServerFiles], object]] = {
 }
 
 
-@pytest.mark.timeout(10)  # none of these may keep root waiting
+@pytest.mark.timeout(60)  # none of these may keep root waiting
 @pytest.mark.parametrize("name", READS)
 @pytest.mark.parametrize("kind", ["fifo", "link", "another user's"])
 def test_nothing_but_a_plain_file_of_the_servers_user_is_read(tmp_path: Path, name: str, kind: str) -> None:

@@ -44,7 +44,7 @@ def test_options_are_written_and_put_back(place: Path) -> None:
     assert sorted(one.name for one in place.iterdir()) == ["current", "pg_ctl.conf"]
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_what_is_no_plain_file_has_no_options(place: Path) -> None:
     path = place / "pg_ctl.conf"
     path.unlink()

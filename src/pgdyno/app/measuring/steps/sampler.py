@@ -35,7 +35,7 @@ from pgdyno.server.sampling.counters import (
 from pgdyno.server.sampling.directory_size import directory_bytes
 
 _EVERY_S = 0.25  # a sample costs the server 0.3 ms of CPU time, measured on two cores
-_CLIENTS_END_LIMIT_S = 2.0
+_CLIENTS_END_LIMIT_S = 30.0  # milliseconds, and seconds on a crowded host: counts would be missing
 
 
 @dataclass(frozen=True)
