@@ -31,7 +31,7 @@ from pgdyno.store.files import write_whole
 from pgdyno.toolchain.compiling.build_plan import ALWAYS
 from pgdyno.toolchain.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.toolchain.host.prerequisites import Need, missing_error, missing_programs
-from pgdyno.toolchain.patching.catalogue import Patch, choose_patches
+from pgdyno.toolchain.patching.catalogue import Patch, known_patches
 from pgdyno.toolchain.patching.patched_tree import apply_patches
 from pgdyno.toolchain.product.debian_package import package_name
 from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest
@@ -135,19 +135,21 @@ def _require_programs(manifest: Manifest) -> None:
 
 
 def _patches(manifest: Manifest, version: str) -> tuple[Patch, ...]:
-    """Return the patches of a build. Raises: UsageError, InstallationError if this pgdyno has others."""
+    """Return the patches of a build. Raises: InstallationError if this pgdyno has others."""
     if manifest.patched is None:
         return ()
-    applied = manifest.patched.patches
-    patches = choose_patches([one.name for one in applied], major_of(version))
-    here = {patch.name: patch.sha256 for patch in patches}
-    if changed := [one.name for one in applied if here[one.name] != one.sha256]:
+    applied = {one.name: one.sha256 for one in manifest.patched.patches}
+    here = {patch.name: patch for patch in known_patches() if patch.major == major_of(version)}
+    gone = [name for name in applied if name not in here]
+    changed = [name for name in applied if name in here and here[name].sha256 != applied[name]]
+    if gone or changed:
+        since = (("changed since", changed), ("taken out since", gone))
         raise InstallationError(
             f"{manifest.name} was built with other patches than this pgdyno has",
-            detail=f"changed since: {', '.join(changed)}",
+            detail="; ".join(f"{what}: {', '.join(names)}" for what, names in since if names),
             hint="build again with the present patches",
         )
-    return patches
+    return tuple(patch for name, patch in here.items() if name in applied)
 
 
 def _reference(manifest: Manifest, place: Workspace) -> Installation:

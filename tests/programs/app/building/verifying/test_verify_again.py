@@ -124,8 +124,17 @@ def test_the_tests_of_a_patched_build_are_compiled_from_patched_sources(
     try_again(MANIFEST.name, source, passed)
     assert seen == ["patched"]
     (tmp_path / "18/says.patch").write_text(header + DIFF.replace("+echo patched", "+echo otherwise"))
-    with pytest.raises(InstallationError, match="was built with other patches than this pgdyno has"):
-        try_again(MANIFEST.name, source, passed)
+    assert refusal(source) == "changed since: says"
+    (tmp_path / "18/says.patch").unlink()
+    assert refusal(source) == "taken out since: says"
+
+
+def refusal(source: SimpleNamespace) -> str | None:
+    """Return which patches of the build this pgdyno does not have."""
+    with pytest.raises(InstallationError) as caught:
+        try_again(MANIFEST.name, source)
+    assert caught.value.message == f"{MANIFEST.name} was built with other patches than this pgdyno has"
+    return caught.value.detail
 
 
 @needs_make
