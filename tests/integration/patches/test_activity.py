@@ -59,7 +59,7 @@ def seen(server: RealServer, protocol: str) -> list[list[bytes | None]]:
 
 
 @protocols
-def test_a_session_changed_its_state_when_its_statement_began(
+def test_a_session_changed_its_state_no_earlier_than_its_statement_began(
     released: RealServer, patched: RealServer, protocol: str
 ) -> None:
     for server in (released, patched):
