@@ -72,9 +72,7 @@ impl Transport {
             Self::Tls(stream) => stream.sock.set_nonblocking(true),
         }
     }
-}
 
-impl Transport {
     /// Takes what has arrived on a connection to which nothing can be written any more. It is of no other use then.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();

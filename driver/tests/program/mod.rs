@@ -11,6 +11,9 @@ use serde_json::Value;
 /// What takes seconds on an idle machine takes less than this on a slow or busy one, too.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// The most that a test takes: one that asks for events until they say enough fails then.
+const LIMIT_OF_ALL: Duration = Duration::from_secs(600);
+
 /// What a driver left behind.
 pub struct Ended {
     pub status: Option<i32>,
@@ -70,6 +73,7 @@ pub fn run(arguments: &[&str]) -> Ended {
 /// A driver at work, whose events are read as they come.
 pub struct Driver {
     pub child: Child,
+    started: Instant,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     seen: String,
@@ -103,7 +107,7 @@ impl Driver {
             });
         }
         let input = child.stdin.take();
-        Self { child, input, lines, seen: String::new(), errors }
+        Self { child, started: Instant::now(), input, lines, seen: String::new(), errors }
     }
 
     /// Sends one line; a driver that has ended does not take it.
@@ -119,6 +123,7 @@ impl Driver {
     /// Waits for the next event of this name and returns it; others are kept for `end`.
     pub fn event(&mut self, name: &str) -> Value {
         loop {
+            assert!(self.started.elapsed() < LIMIT_OF_ALL, "waited in vain for {name} after\n{}", self.seen);
             let line = self.lines.recv_timeout(LIMIT).unwrap_or_else(|_| {
                 let _ = self.child.kill();
                 panic!("no event {name} after\n{}\n{:?}", self.seen, self.errors.recv_timeout(LIMIT))
