@@ -46,6 +46,7 @@ def test_a_verdict_names_its_company_its_figures_and_its_machine(patch: Patch) -
     assert found is not None, patch.verdict
     others = found["others"].split(", ") if found["others"] else []
     known = {one.name for one in known_patches() if one.major == patch.major}
+    assert LEFT.isdisjoint(known)
     assert set(others) < (known | LEFT) - {patch.name}
     figures = FIGURE.findall(patch.verdict)
     assert figures
