@@ -48,6 +48,7 @@ class DaskWorkers:
         self._client = _connected(address, _CONNECT_S)
         self._address = address
         self._waiting = waiting
+        self._scheduler: str | None = None
         self._addresses: dict[str, str] = {}
         self._asked: dict[Future[bytes], tuple[Future[bytes], str]] = {}
 
@@ -58,9 +59,8 @@ class DaskWorkers:
         Trials fail here whose worker has ended: Dask binds a task to a worker's address, and would wait for
         that one even if a worker of the same name is there again.
         """
-        if self._client.status != "running":
+        while (workers := self._workers()) is None:
             self._connect_again()
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
         able = {address: one for address, one in workers.items() if one["resources"].get(RESOURCE)}
         self._addresses = {str(one["name"]): address for address, one in able.items()}
         for answer, (task, address) in [*self._asked.items()]:
@@ -91,6 +91,22 @@ class DaskWorkers:
         """End the connection."""
         self._client.close(timeout=_CONNECT_S)
 
+    def _workers(self) -> Any:
+        """Return the scheduler's workers by address, or None if the connection to it is lost.
+
+        Dask connects again by itself, and may have reached another scheduler at the address. Its
+        ``scheduler_info`` is not used: it gives the last answer again if the scheduler does not answer.
+        """
+        if self._client.status != "running":
+            return None
+        ask = self._client.scheduler.identity
+        try:
+            identity = self._client.sync(ask, n_workers=-1, callback_timeout=_CONNECT_S)
+        except OSError:  # TimeoutError is one
+            return None
+        self._scheduler = self._scheduler or identity["id"]
+        return identity["workers"] if identity["id"] == self._scheduler else None
+
     def _connect_again(self) -> None:
         """Wait for the scheduler. Answers that were to come through the lost connection are cancelled."""
         for answer in self._asked:
@@ -101,7 +117,7 @@ class DaskWorkers:
         if self._waiting is None:
             raise RemoteHostError(gone, hint="start it and its workers again")
         self._waiting.say(f"{gone}: it is waited for, up to {numbers.duration(AWAITED_S)}")
-        self._client = self._awaited(self._waiting)
+        self._client, self._scheduler = self._awaited(self._waiting), None
         self._waiting.say(f"the Dask scheduler at {self._address} is there again")
 
     def _awaited(self, waiting: Waiting) -> Any:
