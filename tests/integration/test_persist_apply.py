@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fix_machine import SWAPPINESS
+from tests.fix_machine import SWAPPINESS, alone
 from tests.fix_servers import RealServer, unprivileged_user
 from tests.integration.journal_support import access_to, plan_of, with_files
 from tests.integration.other_users import as_user
@@ -46,9 +47,10 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def access(pg18: RealServer, root: Path, tmp_path: Path) -> ServerAccess:
+def access(pg18: RealServer, root: Path, tmp_path: Path) -> Iterator[ServerAccess]:
     found = access_to(pg18, tmp_path / "journal")
-    return dataclasses.replace(found, host_writers=host_writers(root), host_root=root)
+    with alone():  # what applies kernel files claims the machine, whichever directory they are in
+        yield dataclasses.replace(found, host_writers=host_writers(root), host_root=root)
 
 
 def everything(root: Path) -> dict[str, tuple[Any, ...]]:
