@@ -32,6 +32,7 @@ _FIXED = (
     SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, THP_POLICY, THP_SHARED, DEFRAG,
     POOL, LENDING, POOL_1GB, FLOWS,
 )  # fmt: skip
+_LENT = 4096  # 8 GB: for servers of this test and of those beside it
 _CHOICE = re.compile(r"\[([^]]*)\]")
 
 
@@ -156,6 +157,21 @@ def alone() -> Iterator[None]:
     with (Path(tempfile.gettempdir()) / f"pgdyno-test-machine-{os.geteuid()}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def lent_huge_pages() -> Iterator[None]:
+    """Let the kernel lend huge pages to servers that ask for some, if we may."""
+    file = Path(LENDING)
+    if not os.access(file, os.W_OK):
+        yield
+        return
+    before = file.read_text()
+    file.write_text(f"{_LENT}\n")
+    try:
+        yield
+    finally:
+        file.write_text(before)
 
 
 def _may_be_written() -> bool:

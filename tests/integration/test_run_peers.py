@@ -8,17 +8,15 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import Run, pgdyno
-from tests.fix_machine import alone
+from tests.fix_machine import alone, lent_huge_pages
 from tests.fix_tpch import needs_tpchgen
 
-from pgdyno.model.errors import HugePagesError
 from pgdyno.report.page.repeat import repeat_command
 from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 
 TINY = ("--scale", "1", "--clients", "1", "--block", "100ms", "--slice", "50ms", "--as-booted")
-MOST_THEFTS = 10
 FEWEST_BLOCKS = 4  # with an interval
 PEERS = (
     "amazon-rds", "azure-flexible", "cloud-sql", "pg-configurator", "pgconfig", "pgtune", "timescaledb-tune",
@@ -26,13 +24,9 @@ PEERS = (
 
 
 def run_peers(*options: str) -> Run:
-    """Run the study; again while servers of other tests take huge pages of the plan's server."""
-    for _ in range(MOST_THEFTS):
-        with alone():
-            done = pgdyno("run", "peers", "--embedded", *options, "--json")
-        if HugePagesError.code not in done.stderr:
-            break
-    return done
+    """Run the study. Servers get huge pages lent: of a pool those of other tests would take some."""
+    with alone(), lent_huge_pages():
+        return pgdyno("run", "peers", "--embedded", *options, "--json")
 
 
 def test_every_peer_stands_beside_the_plan_on_the_memory_that_is_stated(home: Path) -> None:
@@ -103,7 +97,7 @@ def test_steps_of_the_insert_benchmark_run_in_passes_with_every_peer(home: Path)
     }  # fmt: skip
     assert (repeat_command(stored) or "").startswith(
         "pgdyno run peers --embedded --memory 2048MB --benchmark insert-benchmark --rows 2000/500/100 "
-        "--mode corrected --step l.i0 --blocks 1 --seed "
+        f"--mode corrected --step l.i0 --blocks {stored.design.rounds} --seed "  # disturbed ones are repeated
     )
     measured = {arm.variant for block in stored.blocks for arm in block.arms}
     assert measured == {one.name for one in stored.variants}
@@ -126,7 +120,8 @@ def test_runs_like_tpch_are_measured_with_every_peer(home: Path) -> None:
         stored = store.load(document["experiment"])
     assert dict(stored.options) == {"memory": "2048MB", "benchmark": "tpch", "scale": "0.01"}
     assert (repeat_command(stored) or "").startswith(
-        "pgdyno run peers --embedded --memory 2048MB --benchmark tpch --scale 0.01 --blocks 1 --seed "
+        "pgdyno run peers --embedded --memory 2048MB --benchmark tpch --scale 0.01 "
+        f"--blocks {stored.design.rounds} --seed "
     )
     power = [block for block in stored.blocks if block.workload == "tpch-power"]
     assert {arm.variant for block in power for arm in block.arms} == {one.name for one in stored.variants}
