@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -22,12 +21,13 @@ from tests.fix_servers import RealServer, running_server
 
 from pgdyno.app.installations import embedded
 from pgdyno.app.profiling.traffic_profile import profile_attached
-from pgdyno.model.profiles.profile import TransactionProfile
+from pgdyno.model.profiles.profile import AccountGroup, AccountLine
 from pgdyno.profiling import parts
 
 _WATCHED_S = 20.0
 _LATENCY = re.compile(r"latency average = ([0-9.]+) ms")
-_READS = "SELECT abalance FROM pgbench_accounts WHERE aid = 1;\n" * 5
+_READ = "SELECT abalance FROM pgbench_accounts WHERE aid = 1;\n"
+_READS = _READ * 5
 _COMMIT = "UPDATE pgbench_branches SET bbalance = bbalance + 1 WHERE bid = 1;\n"
 _SPIN = (
     "CREATE FUNCTION spin(n integer) RETURNS integer LANGUAGE plpgsql AS "
@@ -36,6 +36,8 @@ _SPIN = (
 _POINT = "SELECT 1 FROM pgbench_branches WHERE bid = -1;\n"
 _JOINED = " JOIN ".join(["pgbench_branches b0", *(f"pgbench_branches b{i} USING (bid)" for i in range(1, 7))])
 _JOIN = f"SELECT 1 FROM {_JOINED} WHERE bid = -1;\n"  # noqa: S608 — all of it stands here
+# A wake-up of the server is one of the client as well.
+_WAKE_UP = frozenset({AccountGroup.CLIENT, AccountGroup.WAKING, AccountGroup.QUEUE})
 _DELAY_FILE = "fdatasync-us"
 # Makes fdatasync take longer by the microseconds in a file; a device with limits would do as well.
 _SLOW_SYNC = r"""
@@ -58,13 +60,14 @@ int fdatasync(int fd)
 
 @dataclass(frozen=True)
 class Cost:
-    """A cost to plant: a script with it, one without, and the lines that it belongs to."""
+    """A cost to plant: a script with it, one without, and the lines or groups of lines that it belongs to."""
 
     title: str
     without: str
     with_it: str
     lines: frozenset[str]
     delay_us: int = 0
+    protocol: str = "simple"
 
 
 _COSTS = (
@@ -87,6 +90,13 @@ _COSTS = (
         frozenset({parts.PLANNING}),
     ),
     Cost("fdatasync slower by 3 ms", _COMMIT, _COMMIT, frozenset({"IO:WalSync"}), delay_us=3000),
+    Cost(
+        "19 wake-ups: 20 statements without a pipeline",
+        f"\\startpipeline\n{_READ * 20}\\endpipeline\n",
+        _READ * 20,
+        frozenset({*_WAKE_UP, parts.RECEIVING, parts.SENDING}),
+        protocol="extended",
+    ),
 )
 
 
@@ -95,7 +105,11 @@ class Seen:
     """A transaction as pgbench and as the profile sees it, in µs."""
 
     latency_us: float
-    lines: Mapping[str, float]
+    lines: tuple[AccountLine, ...]
+
+    def of(self, names: frozenset[str]) -> float:
+        """Return the time of lines and groups of lines."""
+        return sum(one.time.us for one in self.lines if one.name in names or one.group in names)
 
 
 def main() -> None:
@@ -122,15 +136,15 @@ def main() -> None:
 def _row(server: RealServer, directory: Path, cost: Cost, turns: int) -> str:
     added, seen = [], []
     for _ in range(turns):
-        before = _seen(server, directory, cost.without, 0)
-        after = _seen(server, directory, cost.with_it, cost.delay_us)
+        before = _seen(server, directory, cost.without, cost.protocol)
+        after = _seen(server, directory, cost.with_it, cost.protocol, cost.delay_us)
         added.append(after.latency_us - before.latency_us)
-        seen.append(sum(after.lines.get(one, 0.0) - before.lines.get(one, 0.0) for one in cost.lines))
+        seen.append(after.of(cost.lines) - before.of(cost.lines))
     named = ", ".join(sorted(cost.lines))
     return f"| {cost.title} | {mean(added):,.0f} | {named} | {mean(seen) / mean(added):.2f} |"
 
 
-def _seen(server: RealServer, directory: Path, script: str, delay_us: int) -> Seen:
+def _seen(server: RealServer, directory: Path, script: str, protocol: str, delay_us: int = 0) -> Seen:
     (directory / _DELAY_FILE).write_text(str(delay_us))
     file = directory / "script.sql"
     file.write_text(f"BEGIN;\n{script}COMMIT;\n")  # else each statement is a transaction to the server
@@ -139,6 +153,8 @@ def _seen(server: RealServer, directory: Path, script: str, delay_us: int) -> Se
         "-n",
         "-c",
         "1",
+        "-M",
+        protocol,
         "-f",
         str(file),
         "-T",
@@ -149,11 +165,7 @@ def _seen(server: RealServer, directory: Path, script: str, delay_us: int) -> Se
         said, _ = load.communicate()
     found = _LATENCY.search(said)
     assert found is not None, said  # noqa: S101 — pgbench prints it
-    return Seen(1000 * float(found[1]), _by_line(profile))
-
-
-def _by_line(profile: TransactionProfile) -> Mapping[str, float]:
-    return {line.name: line.time.us for line in profile.lines}
+    return Seen(1000 * float(found[1]), profile.lines)
 
 
 def _pgbench(server: RealServer, *arguments: str) -> None:

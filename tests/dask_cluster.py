@@ -19,14 +19,15 @@ def dask_cluster(names: Sequence[str]) -> Iterator[Any]:
     """Provide a cluster as the guide has it; a worker that ends is started again by its nanny."""
     distributed = pytest.importorskip("distributed", reason=NO_DASK)
     options = {"nthreads": 1, "resources": {"measuring": 1}, "host": "127.0.0.1", "preload": [_TRIALS]}
-    with distributed.SpecCluster(
-        scheduler={
-            "cls": distributed.Scheduler,
-            "options": {"dashboard": False, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"},
-        },
-        workers={name: {"cls": distributed.Nanny, "options": options} for name in names},
-    ) as cluster:
-        yield cluster
+    scheduler = {
+        "cls": distributed.Scheduler,
+        "options": {"dashboard": False, "dashboard_address": "127.0.0.1:0", "host": "127.0.0.1"},
+    }
+    workers = {name: {"cls": distributed.Nanny, "options": options} for name in names}
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONHASHSEED", "6640")  # nannies do so, and would leave it to other tests
+        with distributed.SpecCluster(scheduler=scheduler, workers=workers) as cluster:
+            yield cluster
 
 
 def dask_scheduler(port: int) -> subprocess.Popen[bytes]:

@@ -22,6 +22,7 @@ from pgdyno.server.process.installation import Installation
 Run = subprocess.CompletedProcess[str]
 
 _LIMIT_S = 280
+_AT_START = dict(os.environ)  # before any test changes it
 
 
 @pytest.fixture(scope="session")
@@ -68,4 +69,4 @@ def pgdyno(*arguments: str, **environment: str) -> Run:
 
 @cache
 def _preloaded() -> PreloadedPgdyno:
-    return PreloadedPgdyno()
+    return PreloadedPgdyno(_AT_START)

@@ -31,7 +31,7 @@ class Forked:
         """Start it."""
         with _STARTING:
             preloaded = fix_home._preloaded()
-        assert preloaded.can_run(environment)
+        assert preloaded.can_run(environment), "some test has changed what an interpreter reads at its start"
         self._answers, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         asked = {"argv": list(arguments), "environ": dict(environment), "cwd": str(Path.cwd())}
         with theirs, TemporaryFile() as question:

@@ -34,15 +34,17 @@ _READ_AT_START = ("PYTHON", "LC_", "LANG", "OPENBLAS_")  # by the interpreter or
 class PreloadedPgdyno:
     """A process that has loaded pgdyno, and forks for each command."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Start it with an environment, of which commands see what is read at an interpreter's start."""
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.preloaded", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 cwd=Path(__file__).parents[1],
+                env=dict(environment),
             )
-        self._started_with = dict(os.environ)
+        self._started_with = dict(environment)
         atexit.register(self.close)
 
     def close(self) -> None:
