@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -24,7 +25,7 @@ from pgdyno.app.profiling.traffic_profile import profile_attached
 from pgdyno.model.profiles.profile import AccountGroup, AccountLine
 from pgdyno.profiling import parts
 
-_WATCHED_S = 20.0
+_WATCHED_S, _MARGIN_S = 20.0, 2.0
 _LATENCY = re.compile(r"latency average = ([0-9.]+) ms")
 _READ = "SELECT abalance FROM pgbench_accounts WHERE aid = 1;\n"
 _READS = _READ * 5
@@ -158,9 +159,10 @@ def _seen(server: RealServer, directory: Path, script: str, protocol: str, delay
         "-f",
         str(file),
         "-T",
-        str(int(_WATCHED_S + 3)),
+        str(int(_WATCHED_S + 2 * _MARGIN_S)),
     ]
     with subprocess.Popen([*program, *_where(server)], stdout=subprocess.PIPE, text=True) as load:
+        time.sleep(_MARGIN_S)  # a session that is opened while it is watched has no times
         profile = profile_attached(server.dsn, _WATCHED_S, Quiet())
         said, _ = load.communicate()
     found = _LATENCY.search(said)

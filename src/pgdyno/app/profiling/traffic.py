@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pgdyno.app.local_machine import online_cpus
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.hosts.host_cpu import HostCpu
+from pgdyno.profiling.counted_messages import is_counted
 from pgdyno.profiling.cycles import Counters, Cycle, Sampled, Window
 from pgdyno.profiling.stacks import Stack
 from pgdyno.server.connection.connection import Connection
@@ -32,7 +33,8 @@ class TrafficWindow:
     """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers.
 
     ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
-    ``begun`` sessions are those that were opened meanwhile.
+    ``begun`` sessions are those that were opened meanwhile. ``uncounted_s`` is CPU time in messages that the
+    server does not count, by samples.
     """
 
     looks: SessionLooks
@@ -42,6 +44,7 @@ class TrafficWindow:
     monotonic_ns: tuple[int, int]
     sessions: frozenset[int]
     begun: int
+    uncounted_s: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -58,7 +61,7 @@ class TrafficWindow:
         if self.in_transactions_s is None:
             counted = self.looks.in_transactions / self.looks.looks
         else:
-            counted = self.in_transactions_s / self.seconds
+            counted = (self.in_transactions_s + self.uncounted_s) / self.seconds
         return max(counted, self.could_run_s / self.seconds)
 
     @property
@@ -76,6 +79,14 @@ class TrafficWindow:
                 detail="with track_counts or track_activities off, the server shows none",
                 hint="profile the server while it works",
             )
+
+    def sampled(self, stacks: Sequence[Stack]) -> TrafficWindow:
+        """Return the window with the time that the server does not count."""
+        mine = [stack.frames for stack in stacks if stack.pid in self.sessions]
+        if self.added is None or not mine:
+            return self
+        uncounted = sum(not is_counted(frames) for frames in mine)
+        return replace(self, uncounted_s=self.added.session_cpu / 1e9 * uncounted / len(mine))
 
     def cycle(self, stacks: Sequence[Stack]) -> Cycle:
         """Return the window as a cycle."""

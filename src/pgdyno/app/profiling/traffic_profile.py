@@ -93,6 +93,7 @@ def profile_attached(
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
         progress.step("reading what was recorded")
         stacks = within(recordings.stacks(), watched)
+        watched = [one.sampled(its) for one, its in zip(watched, stacks, strict=True)]
         cycles = [one.cycle(its) for one, its in zip(watched, stacks, strict=True)]
         remarks = (*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), _cost(share))
         label = f"port={connection.info.port} dbname={connection.info.dbname}"
@@ -159,6 +160,11 @@ def _remarks(watched: Sequence[TrafficWindow], postmaster: Fact[int]) -> Iterato
     elif any(one.added is None for one in watched):
         begun = sum(one.begun for one in watched)
         yield f"{begun:,} sessions began meanwhile: CPU time is not shown, that of ended ones is not known"
+    if not any(one.uncounted_s for one in watched):
+        yield (
+            "of clients with the extended protocol, which most drivers use, a transaction takes longer than "
+            "shown: the server does not count the time of Parse and Bind, and no samples tell it"
+        )
     looks = sum(one.looks.looks for one in watched)
     yield (
         "transactions and the time of sessions in them are those that the server counts, of all databases; "

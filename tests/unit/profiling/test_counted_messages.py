@@ -1,0 +1,40 @@
+"""Messages whose time the server counts, by the functions of PostgreSQL that stacks were sampled in."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.profiling.counted_messages import is_counted
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "base_yyparse raw_parser pg_parse_query PostgresMain BackendMain main",
+        "transformStmt parse_analyze_varparams pg_analyze_and_rewrite_varparams PostgresMain main",
+        "standard_planner planner pg_plan_queries BuildCachedPlan GetCachedPlan PostgresMain main",
+        "ExecutorStart PortalStart PostgresMain main",
+        "transformStmt pg_analyze_and_rewrite_varparams.constprop.0 PostgresMain main",
+        "palloc exec_parse_message PostgresMain main",
+        "planner GetCachedPlan exec_bind_message.isra.0 PostgresMain main",
+    ],
+)
+def test_parse_and_bind_are_not(stack: str) -> None:
+    assert not is_counted(stack.split())
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "base_yyparse raw_parser pg_parse_query exec_simple_query PostgresMain main",
+        "planner pg_plan_queries [unknown] PostgresMain main",  # a stripped program, simple protocol
+        "standard_planner GetCachedPlan ExecuteQuery standard_ProcessUtility PortalRun PostgresMain main",
+        "_bt_search IndexNext standard_ExecutorRun PortalRun PostgresMain BackendMain main",
+        "secure_read pq_recvbuf PostgresMain main",
+        "PostgresMain BackendMain main",
+        "XLogWrite XLogBackgroundFlush WalWriterMain main",
+        "",
+    ],
+)
+def test_all_else_is(stack: str) -> None:
+    assert is_counted(stack.split())
