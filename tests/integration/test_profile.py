@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 
 WITH_SAMPLES = os.geteuid() == 0 and shutil.which("perf") is not None
 needs_samples = pytest.mark.skipif(not WITH_SAMPLES, reason="samples of stacks take root and perf")
+WITHOUT_SAMPLES = "the server does not count the time of Parse and Bind, and no samples tell it"
 SLEEP_MS = 5
 SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'"
 
@@ -146,6 +147,7 @@ def test_the_traffic_of_a_running_server_is_profiled_and_a_planted_sleep_is_foun
     assert found["sessions"] == pytest.approx(2, abs=0.3)
     if WITH_SAMPLES:
         assert parts.PLANNING in us_by_group(found, "server")
+        assert not [one for one in found["remarks"] if one.endswith(WITHOUT_SAMPLES)]
     assert any(remark.startswith("while it watched, pgdyno took ") for remark in found["remarks"])
     assert found["transactions_per_s"] * found["latency"]["us"] / 1e6 == pytest.approx(
         found["sessions"], rel=0.3
@@ -190,6 +192,7 @@ def test_a_role_that_may_see_statistics_alone_sees_sessions_and_no_processes(
     assert 0.7 * SLEEP_MS * 1000 <= slept_us <= found["latency"]["us"]
     assert us_by_group(found, "server").keys() <= {UNSEEN}
     assert [one for one in found["remarks"] if one.startswith("processes are not seen")]
+    assert [one for one in found["remarks"] if one.endswith(WITHOUT_SAMPLES)]
     assert found["cpu_share"] is None
 
 

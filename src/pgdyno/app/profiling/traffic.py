@@ -34,7 +34,7 @@ class TrafficWindow:
 
     ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
     ``begun`` sessions are those that were opened meanwhile. ``uncounted_s`` is CPU time in messages that the
-    server does not count, by samples.
+    server does not count, by samples; None: there are none.
     """
 
     looks: SessionLooks
@@ -44,7 +44,7 @@ class TrafficWindow:
     monotonic_ns: tuple[int, int]
     sessions: frozenset[int]
     begun: int
-    uncounted_s: float = 0.0
+    uncounted_s: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -61,7 +61,7 @@ class TrafficWindow:
         if self.in_transactions_s is None:
             counted = self.looks.in_transactions / self.looks.looks
         else:
-            counted = (self.in_transactions_s + self.uncounted_s) / self.seconds
+            counted = (self.in_transactions_s + (self.uncounted_s or 0.0)) / self.seconds
         return max(counted, self.could_run_s / self.seconds)
 
     @property
