@@ -27,11 +27,12 @@ RESOURCE = "measuring"
 AWAITED_S = 600.0  # arbitrary: a host may have to start, and somebody to start a scheduler
 _CONNECT_S = 15.0  # arbitrary
 _AGAIN_S = 1.0  # arbitrary
+_QUESTIONS = 2  # a scheduler that is busy for a while is not gone
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Patience with a scheduler: ``say`` is told when it is gone; ``again`` is the command that goes on."""
+    """Patience with a scheduler: ``say`` is told when it is silent; ``again`` is the command that goes on."""
 
     say: Callable[[str], None]
     again: str
@@ -41,7 +42,7 @@ class DaskWorkers:
     """The workers of a scheduler. It is connected to again when the connection is lost."""
 
     def __init__(self, address: str, waiting: Waiting | None) -> None:
-        """Connect; without ``waiting`` a scheduler that is gone is an error at once.
+        """Connect; without ``waiting`` a scheduler that is silent is an error at once.
 
         Raises: UsageError without Dask, RemoteHostError if no scheduler answers there.
         """
@@ -53,14 +54,14 @@ class DaskWorkers:
         self._asked: dict[Future[bytes], tuple[Future[bytes], str]] = {}
 
     def beats(self) -> Mapping[str, float]:
-        """Return when the scheduler heard last of each worker. One that is gone is waited for.
+        """Return when the scheduler heard last of each worker. A silent one is waited for.
 
         Raises: RemoteHostError if it does not come back.
         Trials fail here whose worker has ended: Dask binds a task to a worker's address, and would wait for
         that one even if a worker of the same name is there again.
         """
-        while (workers := self._workers()) is None:
-            self._connect_again()
+        if (workers := self._workers()) is None:
+            workers = self._connect_again()
         able = {address: one for address, one in workers.items() if one["resources"].get(RESOURCE)}
         self._addresses = {str(one["name"]): address for address, one in able.items()}
         for answer, (task, address) in [*self._asked.items()]:
@@ -88,8 +89,9 @@ class DaskWorkers:
         return answer
 
     def close(self) -> None:
-        """End the connection."""
-        self._client.close(timeout=_CONNECT_S)
+        """End the connection. The scheduler notices by itself if it cannot be told."""
+        with suppress(OSError):
+            self._client.close(timeout=_CONNECT_S)
 
     def _workers(self) -> Any:
         """Return the scheduler's workers by address, or None if the connection to it is lost.
@@ -97,36 +99,40 @@ class DaskWorkers:
         Dask connects again by itself, and may have reached another scheduler at the address. Its
         ``scheduler_info`` is not used: it gives the last answer again if the scheduler does not answer.
         """
-        if self._client.status != "running":
-            return None
-        ask = self._client.scheduler.identity
-        try:
-            identity = self._client.sync(ask, n_workers=-1, callback_timeout=_CONNECT_S)
-        except OSError:  # TimeoutError is one
-            return None
-        self._scheduler = self._scheduler or identity["id"]
-        return identity["workers"] if identity["id"] == self._scheduler else None
+        for _ in range(_QUESTIONS):
+            if self._client.status != "running":
+                break
+            ask = self._client.scheduler.identity
+            with suppress(OSError, RuntimeError):  # RuntimeError: Dask has given the connection up meanwhile
+                identity = self._client.sync(ask, n_workers=-1, callback_timeout=_CONNECT_S)
+                self._scheduler = self._scheduler or identity["id"]
+                return identity["workers"] if identity["id"] == self._scheduler else None
+        return None
 
-    def _connect_again(self) -> None:
-        """Wait for the scheduler. Answers that were to come through the lost connection are cancelled."""
+    def _connect_again(self) -> Any:
+        """Wait for the scheduler, and return its workers. Answers still to come are cancelled."""
         for answer in self._asked:
             answer.cancel()
         self._asked.clear()
         self.close()
-        gone = f"the Dask scheduler at {self._address} is gone"
+        silent = f"the Dask scheduler at {self._address} does not answer"
         if self._waiting is None:
-            raise RemoteHostError(gone, hint="start it and its workers again")
-        self._waiting.say(f"{gone}: it is waited for, up to {numbers.duration(AWAITED_S)}")
-        self._client, self._scheduler = self._awaited(self._waiting), None
-        self._waiting.say(f"the Dask scheduler at {self._address} is there again")
+            raise RemoteHostError(silent, hint="see whether it runs; if not, start it and its workers again")
+        self._waiting.say(f"{silent}: it is waited for, up to {numbers.duration(AWAITED_S)}")
+        workers = self._awaited(self._waiting)
+        self._waiting.say(f"the Dask scheduler at {self._address} answers again")
+        return workers
 
     def _awaited(self, waiting: Waiting) -> Any:
-        """Return a client once there is a scheduler. Raises: RemoteHostError when time is over."""
+        """Return the workers of a scheduler that answers. Raises: RemoteHostError when time is over."""
         ends_s = time.monotonic() + AWAITED_S
         while (left_s := ends_s - time.monotonic()) > 0:
             if _is_listening(self._address, min(_CONNECT_S, left_s)):
                 with suppress(RemoteHostError):
-                    return _connected(self._address, _CONNECT_S)
+                    self._client, self._scheduler = _connected(self._address, _CONNECT_S), None
+                    if (workers := self._workers()) is not None:
+                        return workers
+                    self.close()
             time.sleep(_AGAIN_S)
         raise RemoteHostError(
             f"the Dask scheduler at {self._address} did not come back within {numbers.duration(AWAITED_S)}",

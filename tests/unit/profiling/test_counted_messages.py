@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.profiling.counted_messages import is_counted
+from pgdyno.profiling.counted_messages import uncounted_share
 
 
 @pytest.mark.parametrize(
@@ -15,12 +15,13 @@ from pgdyno.profiling.counted_messages import is_counted
         "standard_planner planner pg_plan_queries BuildCachedPlan GetCachedPlan PostgresMain main",
         "ExecutorStart PortalStart PostgresMain main",
         "transformStmt pg_analyze_and_rewrite_varparams.constprop.0 PostgresMain main",
+        "printtup SendRowDescriptionMessage PostgresMain main",  # Describe, between Bind and Execute
         "palloc exec_parse_message PostgresMain main",
         "planner GetCachedPlan exec_bind_message.isra.0 PostgresMain main",
     ],
 )
 def test_parse_and_bind_are_not(stack: str) -> None:
-    assert not is_counted(stack.split())
+    assert uncounted_share([stack.split()]) == 1
 
 
 @pytest.mark.parametrize(
@@ -31,10 +32,14 @@ def test_parse_and_bind_are_not(stack: str) -> None:
         "standard_planner GetCachedPlan ExecuteQuery standard_ProcessUtility PortalRun PostgresMain main",
         "_bt_search IndexNext standard_ExecutorRun PortalRun PostgresMain BackendMain main",
         "secure_read pq_recvbuf PostgresMain main",
-        "PostgresMain BackendMain main",
-        "XLogWrite XLogBackgroundFlush WalWriterMain main",
-        "",
     ],
 )
 def test_all_else_is(stack: str) -> None:
-    assert is_counted(stack.split())
+    assert uncounted_share([stack.split()]) == 0
+
+
+def test_stacks_that_tell_no_message_leave_it_unknown() -> None:
+    known, unknown = "GetCachedPlan PostgresMain main", "XLogWrite [unknown]"
+    assert uncounted_share([unknown.split(), ["PostgresMain", "main"], []]) is None
+    assert uncounted_share([unknown.split(), known.split()]) == 1
+    assert uncounted_share([]) is None

@@ -10,7 +10,7 @@ from pgdyno.app.local_machine import online_cpus
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.hosts.host_cpu import HostCpu
-from pgdyno.profiling.counted_messages import is_counted
+from pgdyno.profiling.counted_messages import uncounted_share
 from pgdyno.profiling.cycles import Counters, Cycle, Sampled, Window
 from pgdyno.profiling.stacks import Stack
 from pgdyno.server.connection.connection import Connection
@@ -34,7 +34,7 @@ class TrafficWindow:
 
     ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
     ``begun`` sessions are those that were opened meanwhile. ``uncounted_s`` is CPU time in messages that the
-    server does not count, by samples; None: there are none.
+    server does not count, by samples; None: none tell it.
     """
 
     looks: SessionLooks
@@ -82,11 +82,10 @@ class TrafficWindow:
 
     def sampled(self, stacks: Sequence[Stack]) -> TrafficWindow:
         """Return the window with the time that the server does not count."""
-        mine = [stack.frames for stack in stacks if stack.pid in self.sessions]
-        if self.added is None or not mine:
+        share = uncounted_share([stack.frames for stack in stacks if stack.pid in self.sessions])
+        if self.added is None or share is None:
             return self
-        uncounted = sum(not is_counted(frames) for frames in mine)
-        return replace(self, uncounted_s=self.added.session_cpu / 1e9 * uncounted / len(mine))
+        return replace(self, uncounted_s=share * self.added.session_cpu / 1e9)
 
     def cycle(self, stacks: Sequence[Stack]) -> Cycle:
         """Return the window as a cycle."""

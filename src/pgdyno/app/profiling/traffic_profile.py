@@ -162,7 +162,7 @@ def _remarks(watched: Sequence[TrafficWindow], postmaster: Fact[int]) -> Iterato
         yield f"{begun:,} sessions began meanwhile: CPU time is not shown, that of ended ones is not known"
     if any(one.in_transactions_s is not None and one.uncounted_s is None for one in watched):
         yield (
-            "of clients with the extended protocol, which most drivers use, a transaction takes longer than "
+            "of clients with the extended protocol, which many drivers use, a transaction takes longer than "
             "shown: the server does not count the time of Parse and Bind, and no samples tell it"
         )
     looks = sum(one.looks.looks for one in watched)

@@ -46,4 +46,6 @@ def test_time_of_parse_and_bind_is_added_by_its_share_of_samples() -> None:
 def test_without_such_samples_it_is_what_the_server_counts(
     added: Counters | None, samples: list[Stack]
 ) -> None:
-    assert window(added).sampled(samples).mean_sessions == pytest.approx(0.7)
+    found = window(added).sampled(samples)
+    assert found.mean_sessions == pytest.approx(0.7)
+    assert (found.uncounted_s is None) == (added is None or not samples)
