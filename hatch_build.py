@@ -40,7 +40,7 @@ class DriverHook(BuildHookInterface):  # type: ignore[type-arg]
         if built.returncode != 0:
             raise SystemExit(
                 "cargo could not build pgdyno's load generator; its own words stand above. It takes Rust "
-                "1.88 or newer (rustup default stable; https://rustup.rs)"
+                "1.88 or newer (rustup default stable; https://rustup.rs), and a C compiler that links (cc)"
             )
         build_data["shared_scripts"][str(target / "release" / _NAME)] = _NAME
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
