@@ -55,7 +55,12 @@ def asked(path: Path) -> dict[str, dict[str, object]]:
         text=True,
         check=True,
         timeout=250,
-        env={**os.environ, "ANSIBLE_LOCALHOST_WARNING": "0", "LC_ALL": "C.UTF-8"},
+        env={
+            **os.environ,
+            "ANSIBLE_HOME": str(path.parent / "ansible"),  # it ends if it cannot make one
+            "ANSIBLE_LOCALHOST_WARNING": "0",
+            "LC_ALL": "C.UTF-8",
+        },
     )
     variables: dict[str, dict[str, object]] = json.loads(done.stdout)["_meta"]["hostvars"]
     return variables
