@@ -1,4 +1,4 @@
-"""What a round is told in tests that start nothing."""
+"""What rounds are told in tests: whatever else runs is no disturbance, or nothing is started at all."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import pytest
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.rounds import Running
-from pgdyno.model.experiments.experiment import Block, Design
+from pgdyno.model.experiments.experiment import Block, Design, VoidThresholds
 from pgdyno.model.variants.variant import Variant
 
 DESIGN = Design()
+WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
+"""With it every block counts: where a test is about what was done, and not about how fast."""
 
 
 def measured_by(measure: Callable[..., list[Block]], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
+from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
 from pgdyno.app.acceleration.in_place import accelerate_loaded, restarts_at_most
 from pgdyno.app.acceleration.request import AccelerateRequest
@@ -25,12 +26,11 @@ from pgdyno.journal.ledger.log import read_journal
 from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import PermissionNotGivenError
-from pgdyno.model.experiments.experiment import Design, DesignKind, VoidThresholds
+from pgdyno.model.experiments.experiment import Design, DesignKind
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 
-WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
 SMALL = replace(Design(), warmup_s=0.2, clients=1, thresholds=WHATEVER_ELSE_RUNS)
 
 

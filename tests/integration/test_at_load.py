@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.golden.synthetic import experiment as of_a_plan
 
 from pgdyno.app.acceleration import at_load as accelerate_at_load
@@ -43,7 +44,9 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
 ) -> None:
     monkeypatch.setattr(accelerate_at_load, "SHARE", 0.05)  # which a busy machine can do as well
     monkeypatch.setattr(accelerate_at_load, "_ROUNDS", 1)
-    design = Design(rounds=1, blocks_per_round=1, block_s=3.0, warmup_s=0.5)
+    design = Design(
+        rounds=1, blocks_per_round=1, block_s=3.0, warmup_s=0.5, thresholds=WHATEVER_ELSE_RUNS
+    )  # a disturbed block would be repeated
     conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
     variants = (Variant("default"), Variant("plan", {"shared_buffers": "64MB"}), Variant("without-jit"))
     progress = Lines()

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.fix_servers import RealServer
 
 from pgdyno.app.arenas.attached_server import find_remote_server
@@ -17,7 +18,7 @@ from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.studying.attached_clients import measure_clients_of
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import PgdynoError, PrivilegeError, UsageError
-from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.studies import clients as study_file
 from pgdyno.studies._contract import Sizing
@@ -26,7 +27,6 @@ from pgdyno.studies._own_tables import CAVEAT
 pytestmark = pytest.mark.server
 
 PASSWORD = "only the client knows it"  # noqa: S105 — of a role that this file makes
-WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
 SMALL = Sizing(clients=2, loads=tuple(find_workloads(study_file.STUDY.measures, (), 1).values()))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
+from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.opening import open_scratch_arena
@@ -22,7 +23,7 @@ from pgdyno.app.measuring.measure import measure
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Design, Experiment, VoidThresholds
+from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.control_connection import ControlConnection
@@ -37,7 +38,6 @@ pytestmark = [
         all(shutil.which(name) is None for name in ("cc", "gcc", "clang")), reason="not installed: gcc"
     ),
 ]
-WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
 SELECT = bundled_workloads()["pgbench-select"]
 SMALL = replace(SELECT, data_set=replace(SELECT.data_set, scale=1))
 TINY = Sizing(machine=Machine(2, 1 << 30), loads=(SMALL,), clients=2)

@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from tests.fix_home import pgdyno
+from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.fix_servers import RealServer
 
 from pgdyno.app.arenas.arm import Arm
@@ -31,7 +32,7 @@ from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.model.errors import MeasurementError, ServerError, UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies import parallel_degree as study_file
@@ -40,7 +41,6 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 pytestmark = pytest.mark.server
 
 DATABASE, PARTED = "degrees", "parted_degrees"
-WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
 SOME = (
     "count-0",
     "bitand-4",

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.fix_home import home_below
+from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.golden.synthetic import experiment
 
 from pgdyno.app.installations import embedded
@@ -24,7 +25,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.host.machine.inspection import inspect_host
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy, VoidThresholds
+from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
 from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
@@ -32,7 +33,6 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.store.tunings import load_tuning, save_tuning
 
 NAME = "pgbench-select"
-WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, schedule_lag_share=1e9)
 SHORT = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05, clients=1, thresholds=WHATEVER_ELSE_RUNS)
 
 
@@ -76,13 +76,14 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
     save_tuning(workspace().experiments(), unproven)
 
     again = replace(request, resume=first.id, most_trials=2, budget_s=12.0)
-    second = tune(again, Lines(), heard)
+    heard_again = Heard()
+    second = tune(again, Lines(), heard_again)
     assert second.tuning.id == first.id
     assert second.tuning.trials[:1] == first.trials
     numbers = [one.number for one in second.tuning.trials]
     assert numbers == list(range(1, len(numbers) + 1))
     assert sum(one.state is not TrialState.REFUSED for one in second.tuning.trials) == 2
-    assert heard.answers[-1:] == ([second.tuning.answer] if second.tuning.answer else [])
+    assert heard_again.answers == ([second.tuning.answer] if second.tuning.answer else [])
     winner = (second.tuning.winner or second.tuning.trials[0]).point
     assert second.tuning.answer.keys() <= {*winner, *second.tuning.space.kept}
     if second.tuning.answer:

@@ -23,8 +23,8 @@ _SAME_EVERYWHERE = "measure the same on all machines: the same command with the 
 def combine(given: Sequence[Given]) -> Fleet:
     """Return everything that several experiments say about comparisons that they share.
 
-    Raises: UsageError if they are fewer than two, two are the same one, one has no results, or they share no
-    comparison.
+    Raises: UsageError if they are fewer than two, two are the same one, one has no results, they share no
+    comparison, or none that they share has a result in two of them.
     """
     for one in given:
         _require_results(one.source, one.finding)
@@ -34,11 +34,7 @@ def combine(given: Sequence[Given]) -> Fleet:
     comparisons, without_verdict = _comparisons(shared)
     left_out = [*_sentences([*(why for one in shared for why in one.left_out), *without_verdict])]
     if not comparisons:
-        raise UsageError(
-            "the experiments have no comparison in common",
-            detail="\n".join((*_what_each_has(members), *left_out)),
-            hint=_SAME_EVERYWHERE,
-        )
+        raise _nothing_to_combine(members, shared, left_out)
     return Fleet(
         machines=machines_of(members),
         comparisons=decided(comparisons),
@@ -125,6 +121,23 @@ def _require_several(given: Sequence[Given]) -> None:
             detail="; ".join(f"given is {one.source}" for one in given),
             hint=f"give those of at least two machines; {_SAME_EVERYWHERE}",
         )
+
+
+def _nothing_to_combine(
+    members: Sequence[Member], shared: Sequence[SharedComparison], left_out: Sequence[str]
+) -> UsageError:
+    """Return the error for experiments that measured different things, or the same without any result."""
+    if any(len(one.members) > 1 for one in shared):
+        return UsageError(
+            "the experiments share comparisons, but no two of them have a result for the same metric",
+            detail="\n".join(left_out),
+            hint="measure again with more blocks, on machines that run nothing else",
+        )
+    return UsageError(
+        "the experiments have no comparison in common",
+        detail="\n".join((*_what_each_has(members), *left_out)),
+        hint=_SAME_EVERYWHERE,
+    )
 
 
 def _what_each_has(members: Sequence[Member]) -> Iterator[str]:

@@ -100,3 +100,17 @@ def test_what_is_counted_has_to_be_the_same() -> None:
         "B (on-2.zip), plan against default on sysbench-read-write: what is counted is rows, transactions "
         "on A (on-1.zip)"
     )
+
+
+def test_comparisons_without_results_are_shared_nevertheless() -> None:
+    error = refused(*(replace(one, blocks=one.blocks[:3], verdicts=one.verdicts[:1]) for one in fleet(2)))
+    assert error.message == (
+        "the experiments share comparisons, but no two of them have a result for the same metric"
+    )
+    assert error.detail is not None
+    assert error.detail.split("\n")[:2] == [
+        f"{label}, plan against default on sysbench-read-only: throughput only 2 of at least 4 blocks were "
+        "measured"
+        for label in ("A (on-1.zip)", "B (on-2.zip)")
+    ]
+    assert error.hint == "measure again with more blocks, on machines that run nothing else"
