@@ -1,8 +1,8 @@
 """Whether costs that are planted show in the right line of a profile, and as large as they are.
 
-python -m bench.planted_profile [--turns 2]: one client of pgbench runs a script with a cost and without, in
+python -m bench.planted_profile [--turns 5]: one client of pgbench runs a script with a cost and without, in
 turns, on PostgreSQL 18, while `pgdyno profile --dsn` watches. pgbench's own latency says how much longer a
-transaction is; the last column is what the lines of that cost say, as a share of it.
+transaction is; the last column is what the lines of that cost say, as a share of it, with a 95 % interval.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
-from statistics import mean
+from statistics import mean, stdev
 
 from bench.likeness import Quiet
+from scipy import special
 from tests.fix_servers import RealServer, running_server
 
 from pgdyno.app.installations import embedded
@@ -116,7 +119,7 @@ class Seen:
 def main() -> None:
     """Plant every cost, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=5)
     turns = parser.parse_args().turns
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -142,7 +145,21 @@ def _row(server: RealServer, directory: Path, cost: Cost, turns: int) -> str:
         added.append(after.latency_us - before.latency_us)
         seen.append(after.of(cost.lines) - before.of(cost.lines))
     named = ", ".join(sorted(cost.lines))
-    return f"| {cost.title} | {mean(added):,.0f} | {named} | {mean(seen) / mean(added):.2f} |"
+    return f"| {cost.title} | {mean(added):,.0f} | {named} | {_share(seen, added)} |"
+
+
+def _share(seen: Sequence[float], added: Sequence[float]) -> str:
+    """Return the ratio of two means with its 95 % interval over the turns; a single turn has none.
+
+    Source: Cochran (1977), Sampling Techniques, 3rd ed., §6.4.
+    """
+    share = mean(seen) / mean(added)
+    if len(added) < 2:
+        return f"{share:.2f}"
+    apart = [found - share * planted for found, planted in zip(seen, added, strict=True)]
+    error = stdev(apart) / sqrt(len(apart)) / mean(added)
+    reach = float(special.stdtrit(len(apart) - 1, 0.975)) * error
+    return f"{share:.2f} ({share - reach:.2f} … {share + reach:.2f})"
 
 
 def _seen(server: RealServer, directory: Path, script: str, protocol: str, delay_us: int = 0) -> Seen:
