@@ -55,8 +55,9 @@ def bank(pg18_bin: Path, home: Path) -> dict[str, Any]:
 def test_an_account_has_the_time_of_a_transaction(bank: dict[str, Any]) -> None:
     assert bank["workload"] == "pgbench-tpcb"
     assert bank["sessions"] == 4
-    # Four clients, each of which begins a transaction when the one before has ended; some cross the edges.
-    assert bank["transactions_per_s"] * bank["latency"]["us"] / 1e6 == pytest.approx(4, rel=0.3)
+    # Four clients, each of which begins a transaction when the one before has ended: on average 4 are under
+    # way. Those that cross an edge of a cycle are much longer where the machine stalls.
+    assert 4 / 3 < bank["transactions_per_s"] * bank["latency"]["us"] / 1e6 < 4 * 3
     assert us_by_group(bank, "client").keys() == {"load generator's CPU time"}
     assert all(len(line["by_cycle"]) == 2 for line in bank["lines"])
 
