@@ -44,9 +44,8 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
 ) -> None:
     monkeypatch.setattr(accelerate_at_load, "SHARE", 0.05)  # which a busy machine can do as well
     monkeypatch.setattr(accelerate_at_load, "_ROUNDS", 1)
-    design = Design(
-        rounds=1, blocks_per_round=1, block_s=3.0, warmup_s=0.5, thresholds=WHATEVER_ELSE_RUNS
-    )  # a disturbed block would be repeated
+    # A disturbed block would be repeated.
+    design = Design(rounds=1, blocks_per_round=1, block_s=3.0, warmup_s=0.5, thresholds=WHATEVER_ELSE_RUNS)
     conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
     variants = (Variant("default"), Variant("plan", {"shared_buffers": "64MB"}), Variant("without-jit"))
     progress = Lines()

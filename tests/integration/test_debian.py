@@ -20,12 +20,7 @@ from pgdyno.cli.main import cli
 from pgdyno.model.experiments.experiment import Design
 
 # Rounds as many as a verdict takes, each as short as can be; what comes out does not matter here.
-SHORT = Design(
-    blocks_per_round=1,
-    block_s=0.5,
-    warmup_s=0.2,
-    thresholds=WHATEVER_ELSE_RUNS,
-)
+SHORT = Design(blocks_per_round=1, block_s=0.5, warmup_s=0.2, thresholds=WHATEVER_ELSE_RUNS)
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 
 

@@ -15,8 +15,8 @@ _LOOP = "PostgresMain"
 # called by others as well, but not from that loop: by Execute below PortalRun, or by exec_simple_query.
 _PARSE_OR_BIND = re.compile(
     r"(exec_(parse|bind)_message|pg_parse_query|pg_analyze_and_rewrite_(var)?params|parse_analyze_varparams"
-    r"|pg_rewrite_query|SendRowDescriptionMessage|(Create|Complete|Get|Drop)CachedPlan|(Fetch|Store)PreparedStatement"
-    r"|CreatePortal|PortalDefineQuery|PortalStart|Oid(Input|Receive)FunctionCall)(\..*)?"
+    r"|pg_rewrite_query|SendRowDescriptionMessage|(Create|Complete|Get|Drop)CachedPlan"
+    r"|(Fetch|Store)PreparedStatement|CreatePortal|PortalDefineQuery|PortalStart|Oid(Input|Receive)FunctionCall)(\..*)?"
 )
 
 
