@@ -58,4 +58,6 @@ def test_a_fleet_is_planned_run_once_and_reported(tmp_path: Path) -> None:
 
 def assert_says_why(report: str) -> None:
     """Throughput drifted on a busy machine, or has too few blocks: then it is not combined, and named."""
-    assert re.search(r"db[12] .*, more against default on pgbench-select: throughput (withheld|only)", report)
+    assert re.search(
+        r"db[12] .*, more against default on pgbench-select: throughput \((withheld|only)", report
+    )

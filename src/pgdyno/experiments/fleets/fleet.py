@@ -62,7 +62,7 @@ def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparis
                 if its.effect is not None and not its.verdict.is_withheld
             ]
             missing += [
-                NotCombined(one.compared, member, f"{metric.title} {its.verdict.reason}")
+                NotCombined(one.compared, member, f"{metric.title} ({its.verdict.reason})")
                 for member, its in known
                 if its.effect is None or its.verdict.is_withheld
             ]

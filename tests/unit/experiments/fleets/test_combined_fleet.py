@@ -172,8 +172,8 @@ def test_an_experiment_without_a_verdict_of_its_own_is_left_out_with_the_reason(
     found = combine(given([*fleet()[:4], short]))
     assert len(comparison(found).machines) == 4
     assert (
-        "E (on-5.zip), plan against default on sysbench-read-only, sysbench-read-write: throughput withheld: "
-        "4 rounds of started servers are too few to rule out luck, at least 5 are needed"
+        "E (on-5.zip), plan against default on sysbench-read-only, sysbench-read-write: throughput "
+        "(withheld: 4 rounds of started servers are too few to rule out luck, at least 5 are needed)"
     ) in found.left_out
 
 

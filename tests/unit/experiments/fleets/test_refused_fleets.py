@@ -109,8 +109,8 @@ def test_comparisons_without_results_are_shared_nevertheless() -> None:
     )
     assert error.detail is not None
     assert error.detail.split("\n")[:2] == [
-        f"{label}, plan against default on sysbench-read-only: throughput only 2 of at least 4 blocks were "
-        "measured"
+        f"{label}, plan against default on sysbench-read-only: throughput (only 2 of at least 4 blocks "
+        "were measured)"
         for label in ("A (on-1.zip)", "B (on-2.zip)")
     ]
     assert error.hint == "measure again with more blocks, on machines that run nothing else"
