@@ -115,4 +115,4 @@ def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:
 
 
 def _shown(us: float, profile: TransactionProfile) -> str:
-    return f"{us:,.0f} µs, {us / profile.latency.us:.1%}"
+    return f"{us:z,.0f} µs, {us / profile.latency.us:z.1%}"

@@ -17,7 +17,7 @@ _LEAST_SHARE = 0.005  # of a transaction's time; shorter lines are added up
 def headline(profile: TransactionProfile) -> str:
     """Return the sentence above the account."""
     left = profile.unaccounted_share
-    lacking = "is not accounted for" if left >= 0 else "is counted twice"
+    lacking = "is counted twice" if round(left, 2) < 0 else "is not accounted for"
     busy = "" if profile.cpu_share is None else f"the server's CPUs are {profile.cpu_share:.0%} busy; "
     return (
         f"{profile.variant}, {profile.workload}, {profile.sessions:.3g} sessions: "
@@ -35,9 +35,9 @@ def account_table(profile: TransactionProfile) -> Table:
     rows.append(
         (
             "not accounted for",
-            f"{profile.unaccounted_us:,.1f}",
+            f"{profile.unaccounted_us:z,.1f}",
             NOTHING,
-            f"{profile.unaccounted_share:.1%}",
+            f"{profile.unaccounted_share:z.1%}",
             NOTHING,
         )
     )
@@ -84,11 +84,11 @@ def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Tabl
                 rows.append(_compared(f"{group}: {name}", *pair))
     left = one.unaccounted_us, other.unaccounted_us
     rows.append(
-        ("not accounted for", f"{left[0]:,.1f}", f"{left[1]:,.1f}", f"{left[1] - left[0]:+,.1f}", NOTHING)
+        ("not accounted for", f"{left[0]:z,.1f}", f"{left[1]:z,.1f}", f"{left[1] - left[0]:+z,.1f}", NOTHING)
     )
     whole = one.latency.us, other.latency.us
     rows.append(
-        ("a transaction", f"{whole[0]:,.1f}", f"{whole[1]:,.1f}", f"{whole[1] - whole[0]:+,.1f}", NOTHING)
+        ("a transaction", f"{whole[0]:,.1f}", f"{whole[1]:,.1f}", f"{whole[1] - whole[0]:+z,.1f}", NOTHING)
     )
     return Table("Where a transaction's time goes, compared", columns, tuple(rows), totals=1)
 
@@ -96,7 +96,7 @@ def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Tabl
 def _compared(name: str, one: AccountLine | None, other: AccountLine | None) -> tuple[str, ...]:
     change = difference(one, other)
     values = (NOTHING if line is None else f"{line.time.us:,.1f}" for line in (one, other))
-    return (name, *values, f"{change.us:+,.1f}", interval(change))
+    return (name, *values, f"{change.us:+z,.1f}", interval(change))
 
 
 def kernel_table(profile: TransactionProfile) -> Table:
@@ -153,7 +153,7 @@ def interval(time: Time) -> str:
     """Return an interval, or nothing if there is none."""
     if time.low_us is None or time.high_us is None:
         return NOTHING
-    return f"{time.low_us:,.1f} … {time.high_us:,.1f}"
+    return f"{time.low_us:z,.1f} … {time.high_us:z,.1f}"
 
 
 def _duration(us: float) -> str:

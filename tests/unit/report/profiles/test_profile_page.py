@@ -65,6 +65,13 @@ def test_the_headline_says_how_much_is_known() -> None:
     assert headline(longer).endswith("800 µs each; 13% is counted twice")
 
 
+def test_nothing_has_no_sign() -> None:
+    known = replace(PROFILE, latency=Time(sum(one.time.us for one in PROFILE.lines) - 0.001))
+    assert headline(known).endswith("0% is not accounted for")
+    assert account_table(known).rows[-2] == ("not accounted for", "0.0", "–", "0.0%", "–")
+    assert ">-0" not in render_profiles((known,))
+
+
 def test_lines_are_in_the_order_of_their_groups_and_short_ones_are_added_up() -> None:
     assert account_table(PROFILE).rows == (
         ("client: load generator's CPU time", "700.0", "699.0 … 701.0", "70.0%", "–"),
