@@ -1,7 +1,7 @@
 //! Servers that say why they close a connection, to a driver that works with one connection at a time.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 
@@ -25,7 +25,8 @@ fn connected(name: &str, answers: Vec<u8>) -> (Connection, JoinHandle<io::Result
         stream.write_all(&[message(b'R', &[0; 4]), message(b'Z', b"I")].concat())?;
         stream.read_exact(&mut [0])?;
         pass_over(&mut stream)?;
-        stream.write_all(&answers)
+        stream.write_all(&answers)?;
+        stream.shutdown(Shutdown::Both) // at once, though a program that another test starts may have a copy
     });
     let target = format!("host={} user=ann dbname=shop", directory.display());
     let connection = Connection::open(&Keywords::parse(&target).unwrap().resolve().unwrap());
