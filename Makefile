@@ -29,11 +29,13 @@ accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove i
 test: setup test-driver ## run all tests
 	@$(BIN)/python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=20 --durations-min=15
 
-test-long: setup ## long experiments and simulations, of which `make test` takes a sample (a quarter of an hour)
+test-long: setup ## long experiments, simulations and new examples, of which `make test` takes a sample (20 minutes)
 	@PGDYNO_LONG_TESTS=1 $(BIN)/python -m pytest -m long --numprocesses=4 --dist=loadfile --durations=20 --durations-min=15
+	@$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=new-examples --numprocesses=4
+	@cd driver && PROPTEST_CASES=10000 cargo test --quiet --locked --lib --test session_bytes
 
 test-driver: ## run the tests of the driver alone
-	@cd driver && cargo test --quiet --locked
+	@cd driver && PROPTEST_RNG_SEED=1 cargo test --quiet --locked
 
 lint: setup ## format check, ruff and mypy
 	@$(BIN)/ruff format --check --quiet src tests bench chores
