@@ -24,8 +24,8 @@ pytest_plugins = (
 
 # Tests run beside measuring ones on few CPUs: how long an example takes says nothing about the code.
 settings.register_profile("pgdyno", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# A change is not refused because of an example that was drawn by chance and has nothing to do with it: the same
-# examples are drawn each time. `make test-long` looks for new ones.
+# A change is not refused because of an example that was drawn by chance and has nothing to do with it: the
+# same examples are drawn each time. `make test-long` looks for new ones.
 settings.register_profile("same-examples", settings.get_profile("pgdyno"), derandomize=True)
 settings.register_profile("new-examples", settings.get_profile("pgdyno"), max_examples=1000, print_blob=True)
 settings.load_profile("same-examples")
