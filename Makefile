@@ -29,7 +29,7 @@ accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove i
 test: setup test-driver ## run all tests
 	@$(BIN)/python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder --durations=20 --durations-min=15
 
-test-long: setup ## long experiments, simulations and new examples, of which `make test` takes a sample (20 minutes)
+test-long: setup ## long experiments, simulations and new examples, of which `make test` takes a sample (a quarter of an hour)
 	@PGDYNO_LONG_TESTS=1 $(BIN)/python -m pytest -m long --numprocesses=4 --dist=loadfile --durations=20 --durations-min=15
 	@$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=new-examples --numprocesses=4
 	@cd driver && PROPTEST_CASES=10000 cargo test --quiet --locked --lib --test session_bytes
