@@ -70,7 +70,7 @@ def transfers(server: RealServer, protocol: str = "prepared") -> Iterator[None]:
 
 def capture(server: RealServer, database: str, file: Path, seconds: int = 6) -> CapturedWorkload:
     """Capture the workload of a database, and read its file."""
-    dsn = server.dsn_for("postgres", database)
+    dsn = server.reading_dsn(database)
     done = pgdyno("workload", "capture", "--dsn", dsn, "--for", f"{seconds}s", str(file))
     assert done.returncode == 0, done.stderr
     return read_workload_file(file)

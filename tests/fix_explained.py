@@ -115,7 +115,7 @@ def shop_in(running: RealServer) -> Iterator[RealServer]:
 
 def dsn_of(server: RealServer) -> str:
     """A DSN without a database: the workload knows its own."""
-    return server.dsn_for("postgres").replace("dbname=postgres", "").strip()
+    return server.reading_dsn().replace("dbname=postgres", "").strip()
 
 
 def explained(server: RealServer, file: Path, *arguments: str) -> Any:

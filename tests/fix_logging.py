@@ -66,7 +66,7 @@ def capture(
 ) -> CapturedWorkload:
     """Capture the workload that logs have, and read its file."""
     named = [argument for log in logs for argument in ("--log", str(log))]
-    dsn = server.dsn_for("postgres", database)
+    dsn = server.reading_dsn(database)
     done = pgdyno("workload", "capture", "--dsn", dsn, *named, *options, str(file))
     assert done.returncode == 0, done.stderr
     return read_workload_file(file)

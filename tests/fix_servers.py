@@ -88,6 +88,12 @@ class RealServer:
         """Return a DSN over the socket, where every role is trusted."""
         return f"host={self.socket_directory} port={self.port} user={user} dbname={database}"
 
+    def reading_dsn(self, database: str = "postgres") -> str:
+        """Return a DSN of a role that may look at everything, and do nothing; it is made at first use."""
+        with suppress(psycopg.errors.DuplicateObject):
+            self.execute("CREATE ROLE reading LOGIN IN ROLE pg_monitor, pg_read_all_data")
+        return self.dsn_for("reading", database)
+
     def tcp_dsn_for(self, user: str, database: str = "postgres") -> str:
         """Return a DSN over 127.0.0.1, where a password is asked for (none is in the DSN)."""
         return f"host=127.0.0.1 port={self.port} user={user} dbname={database}"

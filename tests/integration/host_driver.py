@@ -27,7 +27,7 @@ from pgdyno.journal.session.access import ServerAccess, no_steps
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ConnectionFailedError
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect, kind_of
-from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -95,7 +95,7 @@ def carry_out(task: dict[str, Any]) -> None:
 
 def _access(dsn: str, journal: Path) -> ServerAccess:
     def open_connection() -> Connection:
-        return connect(dsn, is_read_only=False)
+        return connect_to_change(dsn)
 
     return ServerAccess(
         open_connection, journal, inspect_server, addresses=addresses(dsn), host_writers=host_writers()

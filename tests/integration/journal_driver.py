@@ -24,7 +24,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import PgdynoError, ServerError
-from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -62,7 +62,7 @@ def carry_out(task: dict[str, Any]) -> None:
     """Do what the task says, in this process."""
 
     def open_connection() -> Connection:
-        return connect(task["dsn"], is_read_only=False)
+        return connect_to_change(task["dsn"])
 
     access = ServerAccess(
         open_connection,

@@ -17,7 +17,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
-from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 NOWHERE = Path("/nonexistent")
@@ -82,7 +82,7 @@ def access_to(
     """Return an access that may restart the server with pg_ctl; without files they are looked for nowhere."""
 
     def open_connection() -> Connection:
-        return connect(server.dsn_for(user), is_read_only=False)
+        return connect_to_change(server.dsn_for(user))
 
     return ServerAccess(
         open_connection,

@@ -24,7 +24,7 @@ from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.writers.alter_system import AlterSystemWriter
 from pgdyno.model.errors import ConnectionFailedError, UsageError
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.connection import connect, describe, has_password
+from pgdyno.server.connection.connection import connect, connect_to_change, describe, has_password
 from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 
@@ -60,7 +60,7 @@ def test_a_connection_is_limited_read_only_and_named(pg18: RealServer) -> None:
     with contextlib.closing(connect(pg18.dsn)) as connection:
         shown = connection.execute(
             "SELECT current_setting('statement_timeout'), current_setting('lock_timeout'),"
-            " current_setting('default_transaction_read_only'), current_setting('application_name')"
+            " current_setting('transaction_read_only'), current_setting('application_name')"
         ).fetchone()
         assert shown == ("10s", "10s", "on", "pgdyno")
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
@@ -100,7 +100,7 @@ def test_operators_that_somebody_has_planted_are_not_run(hostile: str, tmp_path:
     with contextlib.closing(connect(hostile)) as connection:
         inspected = inspect_server(connection)
     assert inspected.settings["search_path"].setting == "planted, pg_catalog"  # what is configured is seen
-    with locked_session(lambda: connect(hostile, is_read_only=False)) as session:
+    with locked_session(lambda: connect_to_change(hostile)) as session:
         assert read_gucs(session.connection)["port"].needs_restart
         assert find_drift(AlterSystemWriter(session), receipt()) is None
     ours = WorkloadDatabases(hostile, tmp_path, partial(take, lock=LOADING))

@@ -114,13 +114,15 @@ def test_a_servers_own_workload_proves_its_plan(
     debian15.control("restart")
     debian15.execute("CREATE DATABASE shop")
     dsn, file = debian15.dsn.replace("dbname=postgres", "dbname=shop"), tmp_path / "shop.toml"
+    debian15.execute("CREATE ROLE reading LOGIN IN ROLE pg_monitor, pg_read_all_data")
+    reading = dsn.replace("user=postgres", "user=reading")
     buying.make(dsn)
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION pg_stat_statements")
     before = settings(debian15)
     restart = ("--allow-restart", "--restart-command", f"pg_ctlcluster {VERSION} {debian15.name} restart")
     with buying.load(dsn):
-        captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "4s", str(file))
+        captured = pgdyno("workload", "capture", "--dsn", reading, "--for", "4s", str(file))
         copied = pgdyno("workload", "copy", str(file), "--dsn", dsn)
         assert (captured.returncode, copied.returncode) == (0, 0), captured.stderr + copied.stderr
         measured = CliRunner().invoke(

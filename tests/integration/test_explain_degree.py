@@ -28,7 +28,7 @@ from pgdyno.server.planner.planner import Planner
 
 pytestmark = pytest.mark.server
 
-DATABASE = "degree"
+DATABASE, ROLE = "degree", "degree_owner"
 POOL = re.compile(r"max_parallel_workers =|max_worker_processes =")
 WORKERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'parallel worker'"
 STRUCTURAL = frozenset(
@@ -40,20 +40,22 @@ STRUCTURAL = frozenset(
 @pytest.fixture(scope="module", params=["pg15", "pg18"])
 def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     running: RealServer = request.getfixturevalue(request.param)
-    running.execute(f"CREATE DATABASE {DATABASE}")
-    with psycopg.connect(running.dsn_for("postgres", DATABASE), autocommit=True) as connection:
+    running.execute(f"CREATE ROLE {ROLE} LOGIN IN ROLE pg_monitor, pg_read_all_data")
+    running.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+    with psycopg.connect(running.dsn_for(ROLE, DATABASE), autocommit=True) as connection:
         for statements in MADE:
             connection.execute(statements.encode())
         connection.execute("VACUUM ANALYZE")
     yield running
     running.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
+    running.execute(f"DROP ROLE {ROLE}")
 
 
 def dsn_of(server: RealServer, wanted: Mapping[str, str]) -> str:
-    """Return a DSN whose sessions have these settings."""
+    """Return a DSN of the tables' owner, whose sessions have these settings."""
     names = {DEBUG: DEBUG if major_of(server) >= 16 else "force_parallel_mode"}
     options = " ".join(f"-c {names.get(name, name)}={value}" for name, value in wanted.items())
-    return f"{server.dsn_for('postgres', DATABASE)} options='{options}'"
+    return f"{server.dsn_for(ROLE, DATABASE)} options='{options}'"
 
 
 def major_of(server: RealServer) -> int:
@@ -146,7 +148,7 @@ def test_a_temporary_table_is_never_shared(server: RealServer) -> None:
 
 
 def test_a_foreign_table_is_not_shared(server: RealServer) -> None:
-    with psycopg.connect(dsn_of(server, {}), autocommit=True) as connection:
+    with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
         known = connection.execute("SELECT FROM pg_available_extensions WHERE name = 'file_fdw'").fetchall()
         if not known:
             pytest.skip("this PostgreSQL has no file_fdw")
@@ -263,7 +265,7 @@ def test_a_locked_table_is_not_waited_for_longer_than_the_role_wants(server: Rea
 
 
 def test_an_ordinary_role_learns_all_but_the_pools(server: RealServer) -> None:
-    with psycopg.connect(dsn_of(server, {}), autocommit=True) as connection:
+    with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
         connection.execute("CREATE ROLE reader LOGIN")
         connection.execute("GRANT SELECT ON pages_300 TO reader")
         dsn = server.dsn_for("reader", DATABASE)
@@ -288,7 +290,8 @@ def test_the_command_says_it_in_text_and_as_json(server: RealServer) -> None:
     assert degree["gathers"][0]["uncapped_workers"] == 5
 
 
-def test_a_data_directory_leads_to_its_server(server: RealServer) -> None:
+def test_a_data_directory_leads_to_its_server(server: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGUSER", ROLE)
     degree = explain_degree_of("SELECT count(*) FROM pg_class", None, None, server.data_directory)
     assert degree.version.startswith(str(major_of(server)))
     assert [table.name for table in degree.tables] == ["pg_catalog.pg_class"]
@@ -296,10 +299,10 @@ def test_a_data_directory_leads_to_its_server(server: RealServer) -> None:
 
 def test_the_database_of_a_data_directory_can_be_named(server: RealServer) -> None:
     where = ("explain-degree", "--pgdata", str(server.data_directory), "SELECT count(*) FROM pages_300")
-    asked = pgdyno(*where, "--dbname", DATABASE)
+    asked = pgdyno(*where, "--dbname", DATABASE, PGUSER=ROLE)
     assert asked.returncode == 0, asked.stderr
     assert "public.pages_300" in asked.stdout
-    missed = pgdyno(*where, "--dbname", "postgres")
+    missed = pgdyno(*where, "--dbname", "postgres", PGUSER=ROLE)
     assert missed.returncode == 2
     assert 'DETAIL:  relation "pages_300" does not exist' in missed.stderr
     assert 'HINT:  names are looked up in database "postgres" by the role\'s own search_path' in missed.stderr
@@ -307,7 +310,7 @@ def test_the_database_of_a_data_directory_can_be_named(server: RealServer) -> No
 
 def test_a_named_database_stands_for_that_of_the_dsn(server: RealServer) -> None:
     sql = "SELECT count(*) FROM pages_300"
-    degree = explain_degree_of(sql, None, server.dsn_for("postgres"), database=DATABASE)
+    degree = explain_degree_of(sql, None, server.dsn_for(ROLE), database=DATABASE)
     assert [table.name for table in degree.tables] == ["public.pages_300"]
 
 
@@ -323,7 +326,7 @@ def test_more_workers_than_processes_are_launched_after_the_restart_that_is_advi
     scratch_pg18.execute("CREATE TABLE counted AS SELECT generate_series(1, 300000) AS i")
     scratch_pg18.execute("ANALYZE counted")
     sql = "SELECT count(*) FROM counted"
-    advice = explain_degree_of(sql, 10, scratch_pg18.dsn).advice
+    advice = explain_degree_of(sql, 10, scratch_pg18.reading_dsn()).advice
     assert advice is not None
     assert [step.needs_restart for step in advice.steps].count(True) == 1
     with psycopg.connect(scratch_pg18.dsn, autocommit=True) as connection:

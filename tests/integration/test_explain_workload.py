@@ -91,7 +91,7 @@ def test_the_server_is_only_asked(server: RealServer, file: Path) -> None:
 
 
 def test_a_named_database_stands_before_the_workload_s(server: RealServer, file: Path) -> None:
-    for given in (("--dsn", server.dsn), ("--dsn", dsn_of(server), "--dbname", "postgres")):
+    for given in (("--dsn", server.reading_dsn()), ("--dsn", dsn_of(server), "--dbname", "postgres")):
         done = pgdyno("explain-degree", *given, "--workload", str(file), "--json")
         assert done.returncode == 1
         assert 'no statement of "shop" can be planned in database "postgres"' in done.stderr
@@ -102,7 +102,9 @@ def test_a_named_database_stands_before_the_workload_s(server: RealServer, file:
 
 def test_a_data_directory_leads_to_the_workload_s_database(server: RealServer, file: Path) -> None:
     where = ("--pgdata", str(server.data_directory))
-    done = pgdyno("explain-degree", *where, "--workload", str(file), "--json", "sum")
+    server.reading_dsn()
+    arguments = ("explain-degree", *where, "--workload", str(file), "--json", "sum")
+    done = pgdyno(*arguments, PGUSER="reading")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["degree"]["planned"] == 2
 

@@ -139,7 +139,7 @@ def test_a_command_that_reads_ends_in_words(
 def test_a_silent_server_is_not_waited_for_longer_than_the_limit(server: RealServer) -> None:
     with contextlib.closing(connect(server.dsn)) as usual:
         assert usual.answer_limit_s == ANSWER_LIMIT_S
-    silent = Peer(upstream(server), after(2, instead(Instead.SILENCE)))
+    silent = Peer(upstream(server), after(5, instead(Instead.SILENCE)))
     with silent, contextlib.closing(connect(silent.dsn)) as connection:
         connection.answer_limit_s = 1.0
         with pytest.raises(psycopg.OperationalError) as caught:
@@ -169,10 +169,9 @@ def test_an_answer_that_takes_too_much_memory_is_not_taken(pg18: RealServer) -> 
 
 def test_values_of_another_type_are_an_error_in_words(server: RealServer) -> None:
     peer = Peer(upstream(server), CASES["numbers: NaN"].make)
-    with peer, contextlib.closing(connect(peer.dsn)) as connection:
-        cursor = connection.execute("SELECT 12345::int")
-        with pytest.raises(psycopg.DataError, match=r"^the server answered what cannot be read: "):
-            cursor.fetchall()
+    with peer, pytest.raises(ConnectionFailedError) as caught:
+        connect(peer.dsn)
+    assert (caught.value.detail or "").startswith("the server answered what cannot be read: ")
 
 
 def test_a_connection_that_is_closed_at_once_is_none(server: RealServer) -> None:

@@ -12,7 +12,7 @@ from pgdyno.journal.configuration.auto_conf import Entry, parse, render
 from pgdyno.journal.configuration.statements import set_statement
 from pgdyno.journal.session.settings import read_file_entries
 from pgdyno.model.errors import StorageError
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect, connect_to_change
 
 pytestmark = pytest.mark.server
 
@@ -89,7 +89,7 @@ def test_a_value_is_stored_as_it_was_meant_in_the_form_that_we_expect(
     server: RealServer, name: str, value: str
 ) -> None:
     auto_conf(server).write_bytes(b"")
-    with connect(server.dsn, is_read_only=False) as connection:
+    with connect_to_change(server.dsn) as connection:
         connection.execute(set_statement(name, value))
         once = auto_conf(server).read_bytes()
         (stored,) = parse(once)

@@ -22,7 +22,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.errors import ServerStartError
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
@@ -32,7 +32,7 @@ PROGRAMS = Path("/usr/lib/postgresql", VERSION, "bin")
 
 def access_to(cluster: DebianCluster, journal_directory: Path) -> ServerAccess:
     def open_connection() -> Connection:
-        return connect(cluster.dsn, is_read_only=False)
+        return connect_to_change(cluster.dsn)
 
     restarter = command_restarter(
         ["pg_ctlcluster", VERSION, cluster.name, "restart"], open_connection, limit_s=120.0

@@ -25,7 +25,7 @@ from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.model.errors import ServerStartError, StillChangedError
-from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect_to_change
 
 pytestmark = pytest.mark.server
 
@@ -68,7 +68,7 @@ def access(primary: RealServer, standby: RealServer, tmp_path: Path) -> ServerAc
     assert to_primary.restarter is not None
 
     def either() -> Connection:
-        return connect(dsn, is_read_only=False)
+        return connect_to_change(dsn)
 
     return replace(
         to_primary,

@@ -33,7 +33,7 @@ from pgdyno.journal.status import journal_status, server_status
 from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
 from pgdyno.report.plain.journal_text import revert_text, status_text
-from pgdyno.server.connection.connection import addresses, connect
+from pgdyno.server.connection.connection import addresses, connect, connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = pytest.mark.server
@@ -212,9 +212,7 @@ def test_receipts_of_another_server_are_left_alone(
     server: RealServer, access: ServerAccess, pg18: RealServer
 ) -> None:
     apply(access, work_mem="8MB")
-    other = ServerAccess(
-        lambda: connect(pg18.dsn, is_read_only=False), access.journal_directory, inspect_server
-    )
+    other = ServerAccess(lambda: connect_to_change(pg18.dsn), access.journal_directory, inspect_server)
     result = revert(other, ALL)
     assert result.outcomes == ()
     assert result.notes == ("1 changes on other servers stay applied: pgdyno status",)
@@ -321,7 +319,7 @@ def test_two_journals_do_not_share_a_server(server: RealServer, access: ServerAc
     """The lock holds across databases, although advisory locks belong to one."""
     server.execute("CREATE DATABASE other")
     try:
-        elsewhere = connect(server.dsn_for("postgres", "other"), is_read_only=False)
+        elsewhere = connect_to_change(server.dsn_for("postgres", "other"))
         with locked_session(lambda: elsewhere), pytest.raises(LockHeldError) as caught:
             apply_plan(
                 replace(access, journal_directory=tmp_path / "other"), ApplyRequest(plan_of(work_mem="8MB"))

@@ -45,9 +45,9 @@ def server(pg18_bin: Path) -> Iterator[RealServer]:
         patch.setenv("SECRET_OF_SERVER", "zq7environment")
         with under_pg_ctl(started):
             started.execute("CREATE EXTENSION pg_stat_statements")
-            started.execute(
-                f"CREATE ROLE loader SUPERUSER LOGIN PASSWORD '{PASSWORD.replace(chr(39), chr(39) * 2)}'"
-            )
+            quoted = PASSWORD.replace(chr(39), chr(39) * 2)
+            started.execute(f"CREATE ROLE loader SUPERUSER LOGIN PASSWORD '{quoted}'")
+            started.execute(f"CREATE ROLE asking LOGIN PASSWORD '{quoted}' IN ROLE pg_monitor")
             started.execute("ALTER ROLE loader SET app.token = 'zq7role'")
             started.execute("SELECT 'zq7statement' AS \"zq7statement\"")
             yield started
@@ -155,13 +155,14 @@ def test_no_command_writes_or_keeps_a_password(server: RealServer, home: Path) -
     run("inspect", *at)
     run("advise", "--format", "conf", *at)
     run("levers", "--json", *at)
-    run("explain-degree", *at, QUERY)
+    plain = ("--dsn", dsn.replace("user=loader", "user=asking"))  # no superuser plans what others have made
+    run("explain-degree", *plain, QUERY)
     restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))
     run("apply", *at, *restart)
     run("status", "--json", *at)
     run("revert", "--all", *at, *restart)
     load = ("--allow-load", "--query", QUERY, "--clients", "1", "--blocks", "1", "--block", "300ms")
-    measured = json.loads(run("run", "parallel-degree", *at, *load, "--json").stdout)["experiment"]
+    measured = json.loads(run("run", "parallel-degree", *plain, *load, "--json").stdout)["experiment"]
     run("report", measured)
     run("bundle", "export", measured, "--output", str(home / "planted.zip"))
     assert not found_below(home)

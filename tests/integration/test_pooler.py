@@ -1,65 +1,206 @@
-"""A connection through a pooler: it gives its clients process ids of its own, as PgBouncer does."""
+"""Commands on a server behind a real PgBouncer, which an application uses throughout."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import struct
-import threading
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import psycopg
 import pytest
-from tests.fix_servers import RealServer
+from tests.fix_home import pgdyno
+from tests.fix_pooler import Application, Pooler, running_pooler
+from tests.fix_servers import RealServer, running_server
 
-from pgdyno.journal.session.session import locked_session
 from pgdyno.model.errors import RefusedError
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect, connect_to_change
 
 pytestmark = pytest.mark.server
+_DATABASE = "shop"
+_READING = (
+    ("inspect",),
+    ("levers",),
+    ("advise",),
+    ("status",),
+    ("revert", "--dry-run"),
+    ("explain-degree", "SELECT count(*) FROM people"),
+    ("workload", "capture", "--for", "2s", "{file}"),
+    ("workload", "capture", "--script", "{script}", "{file}"),
+)
+_CHANGING = (
+    ("apply", "--allow-restart", "--restart-command", "false"),
+    ("revert",),
+    ("workload", "copy", "{captured}"),
+    ("workload", "copy", "--sample", "--share", "0.5", "{captured}"),
+    ("workload", "copy", "--synthetic", "{captured}"),
+    ("workload", "replay", "--allow-load", "--for", "2s", "{captured}"),
+    ("run", "parallel-degree", "--query", "SELECT count(*) FROM people", "--allow-load", "--budget", "1m"),
+    ("run", "clients", "--allow-load", "--budget", "1m"),
+)
 
-_KEY_DATA = b"K" + struct.pack("!I", 12)  # BackendKeyData; process id and secret follow
-_POOLERS_PID = 4242
+
+@pytest.fixture(scope="module")
+def server(pg18_bin: Path) -> Iterator[RealServer]:
+    with running_server(pg18_bin, "shared_preload_libraries = 'pg_stat_statements'\n") as started:
+        started.execute(f"CREATE DATABASE {_DATABASE}")
+        started.execute("CREATE EXTENSION pg_stat_statements", _DATABASE)
+        started.execute("CREATE TABLE people (id int PRIMARY KEY, name text)", _DATABASE)
+        started.execute("INSERT INTO people SELECT g, 'n' FROM generate_series(1, 10) g", _DATABASE)
+        # One role for both: the pooler gives the application the very session that pgdyno has had.
+        started.execute("CREATE ROLE app LOGIN IN ROLE pg_monitor, pg_read_all_data")
+        started.execute("GRANT UPDATE ON people TO app", _DATABASE)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pooler(server: RealServer) -> Iterator[Pooler]:
+    with running_pooler(server, "transaction") as started:
+        yield started
 
 
 @pytest.fixture
-def pooler(pg18: RealServer) -> Iterator[int]:
-    """The port of a pooler with one connection to the server."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=_serve, args=(listening, pg18), daemon=True)
-        thread.start()
-        yield listening.getsockname()[1]
-    thread.join(timeout=10)
+def application(pooler: Pooler) -> Iterator[Application]:
+    """An application at work on the only session that the pooler has; nothing may have disturbed it."""
+    working = Application(pooler.dsn_for("app", _DATABASE))
+    with working.at_work():
+        yield working
+    assert working.errors == []
+    assert len(working.states) == 1, working.states
 
 
-def _serve(listening: socket.socket, server: RealServer) -> None:
-    with contextlib.suppress(OSError):
-        client, _ = listening.accept()
-        with client, socket.socket(socket.AF_UNIX) as behind:
-            behind.connect(str(server.socket_directory / f".s.PGSQL.{server.port}"))
-            threading.Thread(target=_copy, args=(client, behind), daemon=True).start()
-            _copy(behind, client)
+@pytest.fixture
+def files(server: RealServer, tmp_path: Path) -> dict[str, str]:
+    """Files that commands are given, by the names in their arguments."""
+    script = tmp_path / "app.sql"
+    script.write_text("\\set id random(1, 10)\nSELECT name FROM people WHERE id = :id;\n")
+    captured = tmp_path / "captured.toml"
+    dsn = server.reading_dsn(_DATABASE)
+    done = pgdyno("workload", "capture", "--dsn", dsn, "--script", str(script), str(captured))
+    assert done.returncode == 0, done.stderr
+    return {"file": str(tmp_path / "new.toml"), "script": str(script), "captured": str(captured)}
 
 
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    """Copy until the end, with another process id where the server tells one."""
-    with contextlib.suppress(OSError):
-        while data := source.recv(1 << 16):
-            at = data.find(_KEY_DATA)
-            if at >= 0:
-                data = data[: at + 5] + struct.pack("!I", _POOLERS_PID) + data[at + 9 :]
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
+def words(arguments: tuple[str, ...], files: dict[str, str]) -> list[str]:
+    return [one.format(**files) for one in arguments]
 
 
-def test_a_server_behind_a_pooler_is_not_changed(pooler: int) -> None:
-    dsn = f"host=127.0.0.1 port={pooler} user=postgres dbname=postgres sslmode=disable gssencmode=disable"
-    with (
-        pytest.raises(RefusedError) as caught,
-        locked_session(lambda: connect(dsn, is_read_only=False)),
-    ):
-        pytest.fail("the lock was taken")
+@pytest.mark.parametrize("arguments", _READING, ids=" ".join)
+def test_what_looks_leaves_a_pooled_session_as_it_was(
+    arguments: tuple[str, ...],
+    application: Application,
+    pooler: Pooler,
+    files: dict[str, str],
+    own_home: Path,
+) -> None:
+    done = pgdyno(*words(arguments, files), "--dsn", pooler.dsn_for("app", _DATABASE))
+    assert done.returncode == 0, done.stderr
+    assert application.errors == []
+
+
+@pytest.mark.parametrize("arguments", _CHANGING, ids=" ".join)
+def test_what_changes_or_loads_is_refused_before_it_sets_anything(
+    arguments: tuple[str, ...],
+    application: Application,
+    pooler: Pooler,
+    files: dict[str, str],
+    own_home: Path,
+    server: RealServer,
+) -> None:
+    done = pgdyno(*words(arguments, files), "--dsn", pooler.dsn_for("app", _DATABASE))
+    assert done.returncode == 4, done.stderr
+    assert "a connection pooler stands before the server" in done.stderr
+    assert f"--dsn 'host={server.socket_directory} port={server.port}'" in done.stderr
+    assert application.errors == []
+
+
+def test_a_plan_is_checked_through_a_pooler_and_leaves_the_session_as_it_was(
+    pooler: Pooler, home: Path
+) -> None:
+    dsn = pooler.dsn_for("postgres", _DATABASE)
+    working = Application(dsn)
+    with working.at_work():
+        done = pgdyno("apply", "--dry-run", "--allow-restart", "--dsn", dsn)
+    assert done.returncode == 0, done.stderr
+    assert (working.errors, len(working.states)) == ([], 1)
+
+
+def test_a_captured_workload_is_the_applications(
+    application: Application, pooler: Pooler, files: dict[str, str], own_home: Path
+) -> None:
+    dsn = pooler.dsn_for("app", _DATABASE)
+    done = pgdyno("workload", "capture", "--for", "3s", "--json", files["file"], "--dsn", dsn)
+    assert done.returncode == 0, done.stderr
+    captured = json.loads(done.stdout)["workload"]
+    names = {one["name"] for one in captured["statements"]}
+    assert names == {"select-people", "update-people", "select-pg_locks"}  # all of the application
+    assert all("prepared statement" not in one["why"] for one in captured["omitted"]), captured["omitted"]
+    assert all("set_config" not in one["sql"] for one in captured["omitted"]), captured["omitted"]
+
+
+def test_a_killed_command_leaves_a_pooled_session_as_it_was(
+    application: Application, pooler: Pooler, own_home: Path
+) -> None:
+    dsn = pooler.dsn_for("app", _DATABASE)
+    chance = random.Random(1)  # noqa: S311 — no secret
+    for _ in range(5):
+        command = [sys.executable, "-m", "pgdyno", "inspect", "--dsn", dsn]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.4 + chance.random())
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert application.errors == []
+
+
+@pytest.mark.parametrize("arguments", _READING[:-2], ids=" ".join)
+def test_what_looks_works_where_a_client_keeps_its_session(
+    arguments: tuple[str, ...], server: RealServer, files: dict[str, str], own_home: Path
+) -> None:
+    with running_pooler(server, "session", sessions=4) as pooler:
+        working = Application(pooler.dsn_for("app", _DATABASE))
+        with working.at_work():
+            done = pgdyno(*words(arguments, files), "--dsn", pooler.dsn_for("app", _DATABASE))
+        assert done.returncode == 0, done.stderr
+        assert working.errors == []
+
+
+def test_where_each_statement_has_another_session_the_servers_own_address_is_the_way_round(
+    server: RealServer,
+) -> None:
+    with running_pooler(server, "statement") as pooler, pytest.raises(RefusedError) as caught:
+        connect(pooler.dsn_for("app", _DATABASE))
     assert caught.value.message == "a connection pooler stands before the server"
-    assert f"the connection has process id {_POOLERS_PID}, and the server says " in (
-        caught.value.detail or ""
+    assert caught.value.detail == "it gives every statement another session of the server"
+    assert caught.value.hint == (
+        f"name the server's own address: --dsn 'host={server.socket_directory} port={server.port}'"
     )
-    assert "--dsn 'host=… port=5432'" in (caught.value.hint or "")
+
+
+def test_a_session_to_change_a_server_is_refused_before_anything_is_set(
+    pooler: Pooler, server: RealServer
+) -> None:
+    with pytest.raises(RefusedError) as caught:
+        connect_to_change(pooler.dsn_for("app", _DATABASE))
+    assert "settings and locks would stay in a session that others use as well" in str(caught.value.detail)
+    with psycopg.connect(pooler.dsn_for("app", _DATABASE), autocommit=True) as other:
+        assert other.execute("SHOW search_path").fetchone() == ('"$user", public',)
+
+
+def test_a_value_that_an_application_has_set_in_a_pooled_session_is_not_the_servers(
+    pooler: Pooler, own_home: Path
+) -> None:
+    dsn = pooler.dsn_for("app", _DATABASE)
+    with psycopg.connect(dsn, autocommit=True) as careless:
+        careless.execute("SET work_mem = '77MB'; SET statement_timeout = '7s'")
+        try:
+            done = pgdyno("inspect", "--json", "--dsn", dsn)
+        finally:
+            careless.execute("RESET work_mem; RESET statement_timeout")
+    assert done.returncode == 0, done.stderr
+    settings = json.loads(done.stdout)["server"]["settings"]
+    assert (settings["work_mem"]["setting"], settings["statement_timeout"]["setting"]) == ("4096", "0")

@@ -43,7 +43,8 @@ def connection(server: RealServer) -> Iterator[psycopg.Connection]:
     with closing(psycopg.connect(server.dsn, autocommit=True)) as control:
         control.execute("DROP DATABASE IF EXISTS planned WITH (FORCE)")
         control.execute("CREATE DATABASE planned")
-        with closing(psycopg.connect(server.dsn_for("postgres", "planned"), autocommit=True)) as own:
+        dsn = server.dsn_for("postgres", "planned")
+        with closing(psycopg.connect(dsn, autocommit=True, prepare_threshold=None)) as own:
             yield own
         control.execute("DROP DATABASE planned WITH (FORCE)")
 

@@ -40,7 +40,7 @@ from pgdyno.studies._contract import Machine, Sizing, StudyContext
 
 pytestmark = pytest.mark.server
 
-DATABASE, PARTED = "degrees", "parted_degrees"
+DATABASE, PARTED, ROLE = "degrees", "parted_degrees", "querying"
 SOME = (
     "count-0",
     "bitand-4",
@@ -56,8 +56,9 @@ TINY = Sizing(machine=Machine(2, 32 << 20))  # 111,000 rows
 @pytest.fixture(scope="module", params=["pg15", "pg18"])
 def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     running: RealServer = request.getfixturevalue(request.param)
-    running.execute(f"CREATE DATABASE {DATABASE}")
-    with psycopg.connect(running.dsn_for("postgres", DATABASE), autocommit=True) as connection:
+    running.execute(f"CREATE ROLE {ROLE} LOGIN IN ROLE pg_monitor")
+    running.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+    with psycopg.connect(running.dsn_for(ROLE, DATABASE), autocommit=True) as connection:
         connection.execute("CREATE TABLE t_bit(id bit(200)) WITH (parallel_workers = 1024)")
         connection.execute(
             "INSERT INTO t_bit SELECT ('x' || md5(i::text))::bit(200) FROM generate_series(1, 20000) i"
@@ -81,6 +82,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
     yield running
     running.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
     running.execute(f"DROP DATABASE {PARTED} WITH (FORCE)")
+    running.execute(f"DROP ROLE {ROLE}")
 
 
 def arm_on(server: RealServer, database: str) -> Arm:
@@ -395,7 +397,7 @@ def test_a_users_query_that_fails_ends_the_run_with_its_error(home: Path, pg18_b
 def on_server(
     server: RealServer, *arguments: str, query: str = "SELECT count(*) FROM t_bit", more: str = ""
 ) -> CompletedProcess[str]:
-    dsn = f"{server.dsn_for('postgres', DATABASE)} {more}"
+    dsn = f"{server.dsn_for(ROLE, DATABASE)} {more}"
     return pgdyno("run", "parallel-degree", "--dsn", dsn, "--query", query, *arguments)
 
 
@@ -461,7 +463,7 @@ def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_
 
 def with_own_table(server: RealServer) -> str:
     """Make a table, and return the part of a connection string that finds it."""
-    with psycopg.connect(server.dsn_for("postgres", DATABASE), autocommit=True) as connection:
+    with psycopg.connect(server.dsn_for(ROLE, DATABASE), autocommit=True) as connection:
         connection.execute("CREATE SCHEMA IF NOT EXISTS app")
         connection.execute("CREATE TABLE IF NOT EXISTS app.mine WITH (parallel_workers = 9) AS TABLE t_bit")
     return "options='-c search_path=app'"
@@ -470,7 +472,7 @@ def with_own_table(server: RealServer) -> str:
 def test_degrees_that_the_free_workers_are_too_few_for_are_left_out(server: RealServer, home: Path) -> None:
     """Of the eight processes that a server has by default, replication's launcher is one."""
     sizing = Sizing({"query": ("SELECT count(*) FROM t_bit",)}, machine=Machine(2, 0), clients=2)
-    surveyed = look(server.dsn_for("postgres", DATABASE), sizing)
+    surveyed = look(server.dsn_for(ROLE, DATABASE), sizing)
     assert (surveyed.degrees, surveyed.left_out) == ((0, 1, 2, 3), (4,))
 
 
@@ -478,7 +480,7 @@ def test_the_size_of_the_data_is_that_of_the_tables_that_the_query_reads(
     server: RealServer, home: Path
 ) -> None:
     sizing = Sizing({"query": ("SELECT count(*) FROM t_bit a, t_bit b",)}, machine=Machine(2, 0), clients=1)
-    surveyed = look(server.dsn_for("postgres", DATABASE), sizing)
+    surveyed = look(server.dsn_for(ROLE, DATABASE), sizing)
     with psycopg.connect(server.dsn_for("postgres", DATABASE)) as connection:
         (size_bytes,) = connection.execute("SELECT pg_relation_size('t_bit')").fetchone() or (0,)
     assert surveyed.data_set.size_bytes == size_bytes

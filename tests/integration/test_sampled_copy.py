@@ -14,6 +14,7 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 from tests.shop import buying
 
+from pgdyno.model.errors import ServerError
 from pgdyno.server.inspection.linked_tables import read_linked_tables
 from pgdyno.server.process.row_source import RowSource
 
@@ -151,13 +152,38 @@ def test_rows_are_read_in_one_snapshot_under_the_locks_of_a_query(server: RealSe
     server.execute("DELETE FROM visits WHERE page = 'after'", "market")
 
 
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        "ALTER TABLE exchanged RENAME TO former; CREATE VIEW exchanged AS SELECT 1 AS id",
+        "ALTER TABLE exchanged RENAME TO former; CREATE TABLE exchanged (id int)",
+        "DROP TABLE exchanged",
+    ],
+)
+def test_a_table_that_is_exchanged_before_it_is_locked_is_not_read(server: RealServer, exchange: str) -> None:
+    server.execute("CREATE TABLE exchanged (id int)", "market")
+    try:
+        with RowSource.open(server.dsn_for("reader", "market"), 1e9) as source:
+            tables = read_linked_tables(source.connection).tables
+            with psycopg.connect(server.dsn_for("postgres", "market")) as other:
+                other.execute(exchange.encode())
+            with pytest.raises(ServerError) as caught:
+                source.keep(tables)
+    finally:
+        server.execute("DROP VIEW IF EXISTS exchanged" if "VIEW" in exchange else "SELECT", "market")
+        server.execute("DROP TABLE IF EXISTS former, exchanged", "market")
+    assert "exchanged" in caught.value.message
+
+
 def test_a_captured_workload_is_replayed_on_a_sample_taken_under_load(
     server: RealServer, tmp_path: Path, home: Path
 ) -> None:
     server.execute("CREATE EXTENSION pg_stat_statements", "busy")
     file, dsn = tmp_path / "busy.toml", server.dsn_for("postgres", "busy")
     with buying.load(dsn):
-        captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "4s", str(file))
+        captured = pgdyno(
+            "workload", "capture", "--dsn", server.reading_dsn("busy"), "--for", "4s", str(file)
+        )
         assert captured.returncode == 0, captured.stderr
         made = sampled(sample(server, "busy", file, home, "--share", "0.3"))
     database = restored(server, Path(made["dump"]))

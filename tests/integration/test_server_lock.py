@@ -13,7 +13,7 @@ from pgdyno.journal.session import server_lock
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.server_lock import CHANGING, LOADING, ServerLock, take
 from pgdyno.model.errors import LockHeldError
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect, connect_to_change
 
 pytestmark = pytest.mark.server
 
@@ -35,7 +35,7 @@ def role(pg18: RealServer) -> Iterator[str]:
 
 @contextlib.contextmanager
 def session(server: RealServer, role: str) -> Iterator[Connection]:
-    with contextlib.closing(connect(server.dsn_for(role, "postgres"), is_read_only=False)) as connection:
+    with contextlib.closing(connect_to_change(server.dsn_for(role, "postgres"))) as connection:
         yield connection
 
 

@@ -39,7 +39,9 @@ def test_a_captured_workload_is_replayed_on_a_synthetic_copy(
     server.execute("ANALYZE", "busy")
     file, dsn = tmp_path / "busy.toml", server.dsn_for("postgres", "busy")
     with buying.load(dsn):
-        captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "4s", str(file))
+        captured = pgdyno(
+            "workload", "capture", "--dsn", server.reading_dsn("busy"), "--for", "4s", str(file)
+        )
     assert captured.returncode == 0, captured.stderr
     server.execute("ANALYZE", "busy")
     made = make_up(server, "busy", file, home)

@@ -108,7 +108,7 @@ def test_counts_of_plans_tell_how_statements_were_sent(
     assert read_workload_file(bank_file).protocol == "prepared"
     file = tmp_path / "bank.toml"
     with transfers(server, "extended"):
-        dsn = server.dsn_for("postgres", "bank")
+        dsn = server.reading_dsn("bank")
         captured = pgdyno("workload", "capture", "--dsn", dsn, "--for", "3s", str(file))
     assert captured.returncode == 0, captured.stderr
     assert read_workload_file(file).protocol == "extended"
@@ -157,7 +157,7 @@ def test_a_superuser_and_a_copy_with_foreign_tables_are_refused(
     server.execute("CREATE DATABASE linked TEMPLATE bank")
     arguments = ("workload", "replay", str(bank_file), "--allow-load", "--dsn")
     superuser = pgdyno(*arguments, server.dsn_for("postgres", "linked"), PGDYNO_HOME=str(home))
-    assert (superuser.returncode, "the role is a superuser" in superuser.stderr) == (4, True)
+    assert (superuser.returncode, 'role "postgres" is a superuser' in superuser.stderr) == (4, True)
     server.execute("CREATE EXTENSION postgres_fdw", "linked")
     server.execute("CREATE SERVER elsewhere FOREIGN DATA WRAPPER postgres_fdw", "linked")
     server.execute("CREATE FOREIGN TABLE far (a int) SERVER elsewhere", "linked")
@@ -168,14 +168,14 @@ def test_a_superuser_and_a_copy_with_foreign_tables_are_refused(
 
 def test_what_is_missing_is_said(server: RealServer, tmp_path: Path) -> None:
     file = str(tmp_path / "w.toml")
-    without = pgdyno("workload", "capture", "--dsn", server.dsn, "--for", "1s", file)
+    without = pgdyno("workload", "capture", "--dsn", server.reading_dsn(), "--for", "1s", file)
     assert without.returncode == 1
     assert "the database has no pg_stat_statements: nothing counts its statements" in without.stderr
     server.execute("DROP ROLE IF EXISTS visitor")
     server.execute("CREATE ROLE visitor LOGIN")
     closed = pgdyno("workload", "capture", "--dsn", server.dsn_for("visitor", "bank"), "--for", "1s", file)
     assert "the role may not see the statements of others" in closed.stderr
-    idle = pgdyno("workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), "--for", "1s", file)
+    idle = pgdyno("workload", "capture", "--dsn", server.reading_dsn("bank"), "--for", "1s", file)
     assert "nothing that can be replayed happened in 1 s" in idle.stderr
     assert not Path(file).exists()
 

@@ -22,6 +22,7 @@ from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.control_connection import READING
 from pgdyno.server.sampling.invariant_answers import read_answer
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
 
@@ -99,10 +100,10 @@ def test_one_that_does_not_hold_before_the_load_is_refused_and_nothing_is_loaded
 )
 def test_a_query_that_the_server_refuses_is_named(server: RealServer, sql: str, detail: str) -> None:
     server.execute("CREATE SEQUENCE IF NOT EXISTS s", "d")
-    with closing(connect(server.dsn_for("postgres", "d"))) as connection:
-        connection.execute("SET search_path = public")
-        with pytest.raises(UsageError) as caught:
-            read_answer(connection, Invariant("i", sql, NoRows()))
+    in_public = {**READING, "search_path": "public"}
+    dsn = server.dsn_for("app", "d")
+    with closing(connect(dsn, settings=in_public)) as connection, pytest.raises(UsageError) as caught:
+        read_answer(connection, Invariant("i", sql, NoRows()))
     assert caught.value.message == 'the server does not answer the query of the invariant "i"'
     assert detail in (caught.value.detail or "")
     assert server.execute("SELECT count(*) FROM t", "d") == [(_ROWS,)]

@@ -159,7 +159,7 @@ def some_log(server: RealServer, tmp_path: Path) -> Path:
 
 def test_bad_input_is_said(server: RealServer, some_log: Path, tmp_path: Path) -> None:
     def refused(*arguments: str, database: str = "bank") -> str:
-        dsn = server.dsn_for("postgres", database)
+        dsn = server.reading_dsn(database)
         done = pgdyno("workload", "capture", "--dsn", dsn, *arguments, str(tmp_path / "w.toml"))
         assert done.returncode == 2, done.stderr
         assert not (tmp_path / "w.toml").exists()
@@ -199,7 +199,7 @@ def test_a_prefix_without_processes_is_refused(scratch_pg18: RealServer, tmp_pat
     scratch_pg18.restart()
     log = tmp_path / "log"
     shutil.copy(scratch_pg18.log_file, log)
-    arguments = ("--dsn", scratch_pg18.dsn, "--log", str(log), str(tmp_path / "w.toml"))
+    arguments = ("--dsn", scratch_pg18.reading_dsn(), "--log", str(log), str(tmp_path / "w.toml"))
     refused = pgdyno("workload", "capture", *arguments)
     assert refused.returncode == 2
     assert "log_line_prefix is '%m ', by which sessions cannot be told apart" in refused.stderr
@@ -220,13 +220,14 @@ def test_a_prefix_without_processes_is_refused(scratch_pg18: RealServer, tmp_pat
 def test_a_log_of_a_part_of_the_statements_is_said_to_be_one(
     server: RealServer, some_log: Path, tmp_path: Path, settings: Mapping[str, str], notes_on_it: int
 ) -> None:
-    server.execute("ALTER ROLE postgres SET log_statement = 'none'")
+    server.reading_dsn()
+    server.execute("ALTER ROLE reading SET log_statement = 'none'")
     for name, value in settings.items():
-        server.execute(f"ALTER ROLE postgres SET {name} = '{value}'")
+        server.execute(f"ALTER ROLE reading SET {name} = '{value}'")
     try:
         notes = capture(server, "bank", tmp_path / "bank.toml", [some_log]).notes
     finally:
-        server.execute("ALTER ROLE postgres RESET ALL")
+        server.execute("ALTER ROLE reading RESET ALL")
     said = [note for note in notes if note.startswith("not every statement is logged now")]
     assert len(said) == notes_on_it
     assert all(f"{name} = '{value}'" in note for note in said for name, value in settings.items())

@@ -89,7 +89,7 @@ def logged(server: RealServer, tmp_path_factory: pytest.TempPathFactory) -> tupl
     with_load = set_logging(server, "stderr", log_min_duration_statement="-1")
     logs = [("--log", str(path)) for path in with_load if path not in before]
     file = tmp_path_factory.mktemp("logged") / "bank.toml"
-    arguments = ("--dsn", server.dsn_for("postgres", "bank"), *chain.from_iterable(logs), str(file))
+    arguments = ("--dsn", server.reading_dsn("bank"), *chain.from_iterable(logs), str(file))
     done = pgdyno("workload", "capture", *arguments)
     assert done.returncode == 0, done.stderr
     return file, read_workload_file(file)
@@ -129,9 +129,7 @@ def test_pauses_and_a_rate_are_refused(server: RealServer, logged: tuple[Path, C
 def test_watching_sees_pauses_end(server: RealServer, tmp_path: Path) -> None:
     file = tmp_path / "bank.toml"
     with pausing_sessions(server, clients=20, pause_ms=20):
-        done = pgdyno(
-            "workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), "--for", "6s", str(file)
-        )
+        done = pgdyno("workload", "capture", "--dsn", server.reading_dsn("bank"), "--for", "6s", str(file))
     assert done.returncode == 0, done.stderr
     workload = read_workload_file(file)
     assert len(workload.pauses_s) == 20, workload.notes
@@ -146,9 +144,7 @@ def test_watching_sees_pauses_end(server: RealServer, tmp_path: Path) -> None:
 def test_too_few_pauses_are_said_to_be(server: RealServer, tmp_path: Path) -> None:
     file = tmp_path / "bank.toml"
     with pausing_sessions(server, clients=1, pause_ms=300):
-        done = pgdyno(
-            "workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), "--for", "2s", str(file)
-        )
+        done = pgdyno("workload", "capture", "--dsn", server.reading_dsn("bank"), "--for", "2s", str(file))
     assert done.returncode == 0, done.stderr
     workload = read_workload_file(file)
     assert workload.pauses_s == ()

@@ -51,7 +51,7 @@ def test_scripts_are_a_workload_that_is_replayed(server: RealServer, tmp_path: P
     transfer.write_text(_TRANSFER)
     look.write_text(_LOOK)
     scripts = ("--script", f"{transfer}@9", "--script", str(look))
-    captured = pgdyno("workload", "capture", "--dsn", server.dsn_for("postgres", "bank"), *scripts, str(file))
+    captured = pgdyno("workload", "capture", "--dsn", server.reading_dsn("bank"), *scripts, str(file))
     assert captured.returncode == 0, captured.stderr
     workload = read_workload_file(file)
     assert [(one.weight, len(one.calls)) for one in workload.transactions] == [(9.0, 4), (1.0, 1)]
@@ -76,7 +76,7 @@ def test_what_no_workload_can_have_is_refused(server: RealServer, tmp_path: Path
     def refused(script: str, database: str = "bank") -> str:
         file = tmp_path / "script.sql"
         file.write_text(script)
-        arguments = ("--dsn", server.dsn_for("postgres", database), "--script", str(file))
+        arguments = ("--dsn", server.reading_dsn(database), "--script", str(file))
         done = pgdyno("workload", "capture", *arguments, str(tmp_path / "w.toml"))
         assert done.returncode == 2, done.stderr
         return done.stderr

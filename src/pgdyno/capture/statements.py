@@ -34,7 +34,9 @@ _REASONS = (
     ),
     (_QUERY, "its syntax is not understood"),
 )
-_OURS = re.compile(r"\bpg_stat_(statements|activity|get_activity|database)", re.IGNORECASE)
+_OURS = re.compile(
+    r"\bpg_stat_(statements|activity|get_activity|database)|^SELECT pg_catalog\.set_config\(", re.IGNORECASE
+)
 _WRITING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 _LIST = re.compile(r"(\bIN\s*\(|\bARRAY\s*\[)\s*(\$\d+)(?:\s*,\s*\$\d+)+(?=\s*[)\]])", re.IGNORECASE)
 _OUTSIDE = frozenset({

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     epilog="\b\nExamples:\n"
     "  pgdyno explain-degree 'SELECT count(*) FROM orders'\n"
     "  pgdyno explain-degree --dsn service=production --workers 8 'SELECT count(*) FROM orders'\n"
-    "  pgdyno explain-degree --pgdata /var/lib/postgresql/17/main --dbname shop 'TABLE orders'\n"
+    "  PGUSER=app pgdyno explain-degree --pgdata /var/lib/postgresql/17/main --dbname shop 'TABLE orders'\n"
     "  pgdyno explain-degree --dsn service=production --workload shop.toml\n"
     "  pgdyno explain-degree --dsn service=production --workload shop.toml --workers 4 select-orders",
 )
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--pgdata",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The running server's data directory on this host, instead of --dsn.",
+    help="The running server's data directory on this host, instead of --dsn; PGUSER names the role.",
 )
 @click.option(
     "--dbname",
@@ -75,9 +75,12 @@ def command(
     of parallelism, debug_parallel_query, functions that are not parallel-safe, locks, kinds of tables; and,
     when it runs, the pools max_parallel_workers and max_worker_processes.
 
-    Nothing is run and nothing is changed: the planner is asked by EXPLAIN, without ANALYZE, in transactions
-    that are READ ONLY and rolled back, each with another setting changed by SET LOCAL. Without an option,
-    the server is the one that psql would reach.
+    Nothing is changed, and SQL is not executed: the planner is asked by EXPLAIN, without ANALYZE, in
+    transactions that are READ ONLY and rolled back, each with another setting changed by SET LOCAL. Without
+    an option, the server is the one that psql would reach.
+
+    PostgreSQL computes functions of constants while it plans. Connect as a role without rights over the
+    server, such as the application's: superusers, and roles that can become one, are refused.
 
     With --workload, the statements are a captured workload's. Their parameters have typical values of the
     planner's statistics: the middle of the column's histogram, or its most common value.

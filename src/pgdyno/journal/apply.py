@@ -110,7 +110,7 @@ class Opened:
 def open_for_preview(access: ServerAccess) -> Iterator[Opened]:
     """Open a server to check changes, without lock and journal. Raises: as ``open_for_apply`` does."""
     contents = read_journal(access.journal_directory)
-    with reading_session(access.connect) as session:
+    with reading_session(access.look) as session:
         yield _opened(access, session, contents)
 
 

@@ -95,7 +95,7 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
 def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
     """Describe the effect of ``revert``. Changes nothing."""
     contents = read_journal(access.journal_directory)
-    with reading_session(access.connect) as session:
+    with reading_session(access.look) as session:
         writers = running_writers(session, access.files(session))
         receipts = _chosen(_receipts_of(contents, session.target), request)
         drifts = tuple(drift for one in receipts if (drift := _drift(access, writers, one)) is not None)

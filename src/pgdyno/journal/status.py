@@ -57,7 +57,7 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
     """
     report = journal_status(access, candidates=candidates)
     receipts = read_journal(access.journal_directory).open
-    with reading_session(access.connect) as session:
+    with reading_session(access.look) as session:
         gucs = read_gucs(session.connection)
         writers = running_writers(session)
         present = {

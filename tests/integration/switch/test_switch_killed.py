@@ -27,7 +27,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connection
 from pgdyno.journal.session.restart import command_restarter
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
@@ -69,7 +69,7 @@ def test_a_cluster_whose_switch_is_killed_at_any_step_is_reverted(
     restart = ["pg_ctlcluster", VERSION, debian15.name, "restart"]
 
     def open_connection() -> Connection:
-        return connect(debian15.dsn, is_read_only=False)
+        return connect_to_change(debian15.dsn)
 
     access = ServerAccess(
         open_connection, tmp_path, inspect_server, restarter=command_restarter(restart, open_connection)

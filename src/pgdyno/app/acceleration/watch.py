@@ -61,7 +61,7 @@ class Pace:
 
 def require_counted(access: ServerAccess) -> None:
     """Refuse to watch a server that does not count its traffic. Raises: UsageError; ConnectionFailedError."""
-    with closing(access.connect()) as connection:
+    with closing(access.look()) as connection:
         found = read_traffic(connection)
     if isinstance(found.value, Unknown):
         raise UsageError(
@@ -81,7 +81,7 @@ def watch_by_turns(
     """
     ratios: list[float] = []
     try:
-        with closing(access.connect()) as connection:
+        with closing(access.look()) as connection:
             for index in range(pace.pairs):
                 progress.step(f"watching the server's own traffic: pair {index + 1} of {pace.pairs}")
                 ratio = _pair(connection, switch, plan, pace, is_plan_first=index % 2 == 0)
@@ -115,7 +115,7 @@ def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progr
     if there is too little traffic to see anything.
     Raises: what ``apply`` raises; StillChangedError if the watch ended early with the plan in force.
     """
-    with closing(access.connect()) as connection:
+    with closing(access.look()) as connection:
         before = []
         for index in range(pace.pairs):
             progress.step(f"observing the server as it is: period {index + 1} of {pace.pairs}")
@@ -126,7 +126,7 @@ def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progr
     ratios: list[float] = []
     try:
         time.sleep(pace.warm_s)
-        with closing(access.connect()) as connection:
+        with closing(access.look()) as connection:
             for index, without in enumerate(before):
                 progress.step(f"watching the plan: period {index + 1} of {pace.pairs}")
                 ratio = log_ratio(without, _observe(connection, pace))

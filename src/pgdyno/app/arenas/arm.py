@@ -25,7 +25,9 @@ from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_pro
 DATABASE = "bench"  # of scratch servers
 # The search path comes first: a database or role may bring one with operators that somebody has planted.
 # Our queries take milliseconds, the size of a large database under load seconds.
-_LIMITED: LiteralString = "SET search_path = ''; SET statement_timeout = '120s'"
+_LIMITED: LiteralString = (
+    "SET search_path = ''; SET statement_timeout = '120s'; SET application_name = 'pgdyno'"
+)
 _ANSWER_LIMIT_S = 125.0  # a server that keeps to its own limit has answered by then
 # Invariants name tables of the workload's data set without a schema.
 _IN_PUBLIC: LiteralString = "SET search_path = pg_catalog, public"

@@ -11,7 +11,7 @@ from pgdyno.generators.driver import Driver
 from pgdyno.generators.statements import prepared_statements
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.servers.statements import PreparedStatement
-from pgdyno.server.connection.connection import Connection, without_session_limits
+from pgdyno.server.connection.connection import Connection
 from pgdyno.server.inspection.columns import read_columns
 
 _TRANSACTIONS_OF_A_KIND = 20  # arbitrary: those of all kinds are mixed, so that hardly any has none
@@ -26,8 +26,7 @@ def sampled_statements(
     Raises: GeneratorFailedError, UsageError, ServerError.
     """
     assert workload.captured is not None  # noqa: S101 — others have no columns to draw from
-    with without_session_limits(connection):
-        columns = read_columns(connection)
+    columns = read_columns(connection, workload.captured.search_path)
     equal = tuple(replace(one, weight=1.0) for one in workload.captured.transactions)
     known = with_values_for_returned(replace(workload.captured, transactions=equal), columns)
     draws, _ = read_draws(connection, known)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pgdyno.generators.captured import ColumnDraws
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.captured import ArrayOf, CapturedWorkload, ColumnValue, NewKey
-from pgdyno.server.connection.connection import Connection, without_session_limits
+from pgdyno.server.connection.connection import Connection
 from pgdyno.server.inspection.column_values import ColumnValues, read_column_values
 from pgdyno.server.inspection.columns import read_columns
 
@@ -21,8 +21,7 @@ def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[Colu
     """
     drawn = [one for kind in workload.transactions for call in kind.calls for one in call.parameters]
     wanted = {one.column for one in drawn if isinstance(one, ColumnValue | ArrayOf | NewKey)}
-    with without_session_limits(connection):
-        known = {column.path: column for column in read_columns(connection)}
+    known = {column.path: column for column in read_columns(connection, workload.search_path)}
     if missing := sorted(wanted - known.keys()):
         raise UsageError(
             f'the database "{connection.info.dbname}" lacks {", ".join(missing[:_MOST_NAMED])}',

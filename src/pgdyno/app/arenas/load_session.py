@@ -18,7 +18,7 @@ from pgdyno.generators.captured import captured_options
 from pgdyno.generators.driver import ArmTarget
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.server.connection.connection import connect
-from pgdyno.server.connection.control_connection import ControlConnection
+from pgdyno.server.connection.control_connection import READING, ControlConnection
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.dump import COPY_ROLE
 
@@ -62,7 +62,4 @@ def connect_as_load(target: Target) -> ControlConnection:
     """Open a session like the driver's, with its settings."""
     way = make_conninfo(host=target.host, port=target.port, user=target.user, dbname=target.database)
     with libpq_variables_unset():
-        connection = connect(way)
-    for name, value in target.session_settings.items():
-        connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
-    return connection
+        return connect(way, settings={**READING, **target.session_settings})

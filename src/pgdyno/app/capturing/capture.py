@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from pgdyno.app.capturing.schema import read_schema
+from pgdyno.app.capturing.schema import read_schema, require_parsing
 from pgdyno.capture.pauses import with_pauses
 from pgdyno.capture.statements import same_texts
 from pgdyno.capture.workload import Observation, assemble
@@ -36,6 +36,7 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
     meanwhile; UsageError if nothing happened.
     """
     with closing(connect(request.dsn)) as connection:
+        require_parsing(connection)
         statistics = find_statement_statistics(connection)
         progress.step(f"watching the sessions of {connection.info.dbname}")
         before = statistics.read()

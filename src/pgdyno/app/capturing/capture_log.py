@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.app.capturing.capture import why_omitted
-from pgdyno.app.capturing.schema import Schema, read_schema, types_of
+from pgdyno.app.capturing.schema import Schema, read_schema, require_parsing, types_of
 from pgdyno.capture.casts import casts_of
 from pgdyno.capture.literals import in_place_of_parameters
 from pgdyno.capture.logs.format import LogFormat, recognise
@@ -45,6 +45,7 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
     Raises: ConnectionFailedError, ServerError; UsageError for files that are no logs, or have no statements.
     """
     with closing(connect(request.dsn)) as connection:
+        require_parsing(connection)
         settings = read_log_settings(connection)
         _, database = read_identity(connection)
     log, files = _in_order(request.files, settings)

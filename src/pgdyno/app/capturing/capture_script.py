@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.app.capturing.schema import read_schema, types_of
+from pgdyno.app.capturing.schema import read_schema, require_parsing, types_of
 from pgdyno.app.measuring.workload_choice import parse_script
 from pgdyno.capture.protocol import SCRIPT_PROTOCOL
 from pgdyno.capture.scripts.script import read_script
@@ -40,6 +40,7 @@ def capture_script(request: ScriptCaptureRequest, progress: Progress) -> Capture
     progress.step(f"reading {', '.join(one.name for one in scripts)}")
     load = ScriptedLoad()
     with closing(connect(request.dsn)) as connection:
+        require_parsing(connection)
         variables = _variables(connection, texts)
         for script, text in zip(scripts, texts, strict=True):
             statements = read_script(script.name, text, variables)

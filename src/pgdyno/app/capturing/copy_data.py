@@ -14,7 +14,7 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
-from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.connection import Connection, connect, require_no_pooler
 from pgdyno.server.inspection.columns import read_identity
 from pgdyno.server.process.dump import DumpRequest, dump_database
 from pgdyno.server.process.installation import EMBEDDED, embedded_installation
@@ -70,7 +70,11 @@ def replacing(copy: Path) -> Iterator[None]:
 
 
 def require_original(connection: Connection, workload: CapturedWorkload, file: Path) -> None:
-    """Raise UsageError unless this is the database that a workload was captured from."""
+    """Raise UsageError unless this is the database that a workload was captured from.
+
+    Raises: RefusedError behind a pooler: pg_dump leaves its settings in the session.
+    """
+    require_no_pooler(connection)
     found = read_identity(connection)
     if found != (workload.cluster, workload.database):
         raise UsageError(

@@ -28,9 +28,10 @@ from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.workload import CAPTURED
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import difference
-from pgdyno.server.connection.connection import Connection, connect
-from pgdyno.server.connection.control_connection import ControlConnection
-from pgdyno.server.inspection.columns import foreign_tables, is_superuser, read_identity
+from pgdyno.server.connection.connection import connect, require_no_pooler
+from pgdyno.server.connection.control_connection import READING, ControlConnection
+from pgdyno.server.connection.privileges import require_powerless
+from pgdyno.server.inspection.columns import foreign_tables, read_identity
 from pgdyno.server.sampling.statement_statistics import find_statement_statistics
 
 _MOST_NAMED = 5  # tables in a message
@@ -87,8 +88,11 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
     return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes, kept)
 
 
-def _require_a_copy(connection: Connection, workload: CapturedWorkload, request: ReplayRequest) -> None:
+def _require_a_copy(
+    connection: ControlConnection, workload: CapturedWorkload, request: ReplayRequest
+) -> None:
     """Refuse the database that the workload comes from: it would be loaded twice, and written to."""
+    require_no_pooler(connection)
     is_original = read_identity(connection) == (workload.cluster, workload.database)
     if is_original and not request.is_copy:
         raise RefusedError(
@@ -103,18 +107,11 @@ def _require_a_copy(connection: Connection, workload: CapturedWorkload, request:
             detail="statements on them would load those servers, and write to them",
             hint="drop them in the copy",
         )
-    if is_superuser(connection):
-        raise RefusedError(
-            "the role is a superuser",
-            detail="functions and triggers of the database would run with its rights",
-            hint="connect as the application's role",
-        )
+    require_powerless(connection, "the statements would be run")
 
 
 def _connect(dsn: str, workload: CapturedWorkload) -> ControlConnection:
-    connection = connect(dsn)
-    connection.execute("SELECT pg_catalog.set_config('search_path', %s, false)", (workload.search_path,))
-    return connection
+    return connect(dsn, settings={**READING, "search_path": workload.search_path})
 
 
 def _run(

@@ -29,6 +29,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.linked_table import Link, LinkedTable
+from pgdyno.server.connection.privileges import require_powerless
 from pgdyno.server.inspection.linked_tables import (
     LinkedTables,
     has_large_objects,
@@ -84,6 +85,7 @@ def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: P
     with ExitStack() as reading:
         source = reading.enter_context(RowSource.open(request.dsn, request.bytes_per_s))
         require_original(source.connection, workload, request.file)
+        require_powerless(source.connection, "rows would be selected, and their keys compared")
         original = _read(source)
         plan = plan_sample(*original.linked, _start(original.linked.tables, request.start))
         require_room(place, target, round(sum(_size_bytes(one, request.share) for one in plan)))

@@ -9,8 +9,9 @@ import psycopg
 
 from pgdyno.capture.statements import TransactionPart, look_at
 from pgdyno.model.servers.columns import Column
-from pgdyno.server.connection.connection import Connection, without_session_limits
+from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import statement_failed
+from pgdyno.server.connection.privileges import require_powerless
 from pgdyno.server.inspection.columns import infer_types, read_columns, read_identity, read_search_path
 
 
@@ -29,17 +30,21 @@ class Schema:
     types: Mapping[int, tuple[str, ...] | str]
 
 
+def require_parsing(connection: Connection) -> None:
+    """Raise RefusedError for a role that statements of others are not to be parsed by."""
+    require_powerless(connection, "statements would be parsed")
+
+
 def read_schema(connection: Connection, texts: Mapping[int, str]) -> Schema:
     """Return the schema that statements work on. Raises: ServerError, ConnectionFailedError."""
     cluster, database = read_identity(connection)
-    with without_session_limits(connection):
-        columns, search_path = read_columns(connection), read_search_path(connection)
+    search_path = read_search_path(connection)
     return Schema(
         server_version=connection.info.parameter_status("server_version") or "",
         cluster=cluster,
         database=database,
         search_path=search_path,
-        columns=columns,
+        columns=read_columns(connection, search_path),
         types=types_of(connection, {one: sql for one, sql in texts.items() if _is_query(sql)}),
     )
 
@@ -49,13 +54,13 @@ def types_of(connection: Connection, texts: Mapping[int, str]) -> dict[int, tupl
 
     Raises: ConnectionFailedError.
     """
-    with without_session_limits(connection):
-        return {one: _types(connection, sql) for one, sql in texts.items()}
+    search_path = read_search_path(connection)
+    return {one: _types(connection, sql, search_path) for one, sql in texts.items()}
 
 
-def _types(connection: Connection, sql: str) -> tuple[str, ...] | str:
+def _types(connection: Connection, sql: str, search_path: str) -> tuple[str, ...] | str:
     try:
-        return infer_types(connection, sql)
+        return infer_types(connection, sql, search_path)
     except psycopg.Error as error:
         if connection.closed:
             raise statement_failed(error, is_closed=True) from error

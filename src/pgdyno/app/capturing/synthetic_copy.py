@@ -29,7 +29,7 @@ from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.table_statistics import StoredTable
 from pgdyno.server.connection.connection import connect
-from pgdyno.server.inspection.table_statistics import filled_views, read_table_statistics
+from pgdyno.server.inspection.table_statistics import FORMS_OF_VALUES, filled_views, read_table_statistics
 from pgdyno.server.process.dump import DumpRequest, dump_database, restore_keys, restore_tables
 from pgdyno.server.process.instance import Instance
 from pgdyno.server.process.made_up_copy import MadeUpCopy, TableTarget
@@ -100,7 +100,7 @@ def _words(share: float) -> str:
 
 
 def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:
-    with closing(connect(request.dsn)) as connection:
+    with closing(connect(request.dsn, settings=FORMS_OF_VALUES)) as connection:
         require_original(connection, workload, request.file)
         return _Original(
             connection.info.server_version // 10_000,

@@ -12,7 +12,13 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.query import Connect
 from pgdyno.journal.session.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import UsageError
-from pgdyno.server.connection.connection import Connection, addresses, connect, without_password
+from pgdyno.server.connection.connection import (
+    Connection,
+    addresses,
+    connect,
+    connect_to_change,
+    without_password,
+)
 from pgdyno.server.inspection.connection_by_directory import connect_by_directory
 from pgdyno.server.inspection.inspection import inspect_server
 
@@ -28,8 +34,13 @@ def server_access(
 
     def open_connection(database: str | None = None) -> Connection:
         if dsn is None and data_directory is not None:
-            return connect_by_directory(data_directory, is_read_only=False, database=database)
-        return connect(dsn, is_read_only=False, database=database)
+            return connect_by_directory(data_directory, database=database, by=connect_to_change)
+        return connect_to_change(dsn, database=database)
+
+    def look() -> Connection:
+        if dsn is None and data_directory is not None:
+            return connect_by_directory(data_directory)
+        return connect(dsn)
 
     words = ["pgdyno", "revert"]
     words += [] if dsn is None else ["--dsn", without_password(dsn)]
@@ -38,6 +49,7 @@ def server_access(
         open_connection,
         workspace().root / "journal",
         inspect_server,
+        connect_to_look=look,
         programs_check=InterchangeCheck(workspace(), open_connection),
         data_directory=data_directory,
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),

@@ -29,7 +29,6 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.servers import pg_ctl_conf
 from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import describe
-from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import NEWEST, find_installation
 from pgdyno.toolchain.product.manifest import Manifest, read_manifest
@@ -69,7 +68,7 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
         files = access.files(session)
         notes = access.programs_check(session, files, target.bin_directory)
         assert files is not None  # noqa: S101 — the check has refused a server without
-        server = inspect_server(session.connection)
+        server = access.inspect(session.connection)
         change = _change(request, server, target, files, running_programs(session.connect))
         planned_on = describe(session.connection)
     apply_request = ApplyRequest(

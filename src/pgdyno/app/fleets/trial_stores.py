@@ -10,7 +10,7 @@ from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import FleetFileError, UsageError
 from pgdyno.model.fleets.fleet_order import FleetOrder
 from pgdyno.model.fleets.trial_store import TrialStore
-from pgdyno.server.connection.connection import connect, has_password, without_password
+from pgdyno.server.connection.connection import connect_to_change, has_password, without_password
 from pgdyno.store.fleets.fleet_trials import FleetStore
 from pgdyno.store.fleets.shared_trials import SharedFleetStore
 from pgdyno.store.fleets.store_session import StoreSession
@@ -61,5 +61,5 @@ def _shared(order: FleetOrder, dsn: str, say: Callable[[str], None] | None) -> S
             detail="whoever reads the file reads it, too",
             hint="leave it to ~/.pgpass, or the file that PGPASSFILE names; or name a service: service=NAME",
         )
-    session = StoreSession(partial(connect, dsn, is_read_only=False), f'the fleet\'s store "{shown}"', say)
+    session = StoreSession(partial(connect_to_change, dsn), f'the fleet\'s store "{shown}"', say)
     return SharedFleetStore(session, order.name)

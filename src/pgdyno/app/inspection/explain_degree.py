@@ -34,6 +34,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.parallel_degree import Cause, Degree, ExplainedGather, Gather, Limit, Pools
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.privileges import require_powerless
 from pgdyno.server.inspection.connection_by_directory import connect_by_directory
 from pgdyno.server.inspection.settings import read_settings
 from pgdyno.server.planner.parallel_catalog import read_hazards, read_pools, read_tables
@@ -81,10 +82,19 @@ def explain_degree_of(
 
 
 def open_named(dsn: str | None, data_directory: Path | None, database: str | None) -> Connection:
-    """Connect to a database of the server that is named. Raises: ServerError, DataDirectoryError."""
-    if data_directory is None:
-        return connect(dsn, database=database)
-    return connect_by_directory(data_directory, database=database)
+    """Connect to a database of the server that is named, to plan statements there.
+
+    Raises: ServerError, DataDirectoryError; RefusedError for a role whose rights are too much for that.
+    """
+    with contextlib.ExitStack() as stack:
+        if data_directory is None:
+            connection: Connection = connect(dsn, database=database)
+        else:
+            connection = connect_by_directory(data_directory, database=database)
+        stack.callback(connection.close)
+        require_powerless(connection, "the statement would be planned")
+        stack.pop_all()
+    return connection
 
 
 def check_statement(statement: str) -> None:

@@ -1,6 +1,6 @@
 """The use case ``explain-degree --workload``: the workers of the statements of a captured workload.
 
-Nothing is run: parameters have typical values of the planner's statistics, written into the statements.
+Nothing is executed: parameters have typical values of the planner's statistics, written into the statements.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.parallel_degree import Degree, StatementDegree
 from pgdyno.model.servers.table_statistics import ColumnStatistics
-from pgdyno.server.connection.connection import Connection, names_database, without_session_limits
+from pgdyno.server.connection.connection import Connection, names_database
 from pgdyno.server.inspection.column_statistics import read_column_statistics
 from pgdyno.server.inspection.columns import read_columns
 from pgdyno.server.inspection.settings import read_settings
@@ -105,8 +105,7 @@ def _asked(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_Plan
     if database is None and not names_database(server.dsn):
         database = workload.database
     with closing(open_named(server.dsn, server.data_directory, database)) as connection:
-        with without_session_limits(connection, search_path=workload.search_path):
-            columns = read_columns(connection)
+        columns = read_columns(connection, workload.search_path)
         drawn = with_values_for_returned(workload, columns)
         wanted = _columns_of(drawn)
         found = read_column_statistics(connection, [one for one in columns if one.path in wanted])

@@ -22,7 +22,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect, require_no_pooler
 from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.studies import clients
 from pgdyno.studies._contract import Sizing, StudyContext
@@ -95,6 +95,7 @@ def require_room(dsn: str, most_clients: int) -> None:
 @answers_of_postgresql()
 def _look(dsn: str) -> _Rights:
     with closing(connect(dsn)) as connection:
+        require_no_pooler(connection)
         rows = connection.execute(_RIGHTS).fetchall()
         may_create_databases, may_checkpoint, is_standby, connections = rows[0]
         return _Rights(bool(may_create_databases), bool(may_checkpoint), bool(is_standby), int(connections))

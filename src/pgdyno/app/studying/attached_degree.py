@@ -28,6 +28,7 @@ from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.parallel_degree import Pools
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.privileges import require_powerless
 from pgdyno.server.inspection.settings import read_settings
 from pgdyno.server.planner.parallel_catalog import read_pools, read_tables
 from pgdyno.server.planner.planner import Planner
@@ -84,6 +85,7 @@ def look(dsn: str, sizing: Sizing) -> Surveyed:
     query = sizing.of(parallel_degree.QUERY)
     assert query is not None  # noqa: S101 — the command line has asked for it
     with closing(connect(dsn)) as connection:
+        require_powerless(connection, "the query would be planned and run")
         if sizing.of(parallel_degree.WRITES):
             _require_primary(connection)
         settings = read_settings(connection)

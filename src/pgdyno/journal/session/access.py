@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pgdyno.journal.session.query import Connect, Connection
 from pgdyno.journal.session.restart import CommandRestarter
@@ -25,8 +25,8 @@ Raises: RefusedError with all that keeps them from it.
 """
 
 
-Inspect: TypeAlias = Callable[[Connection], Server]
-"""Reads all that the role may see of a server."""
+Inspect: TypeAlias = Callable[[Any], Server]
+"""Reads all that the role may see of a server, from a connection of the kind that is opened to it."""
 
 
 def no_steps(_step: str) -> None:
@@ -37,7 +37,8 @@ def no_steps(_step: str) -> None:
 class ServerAccess:
     """One server, and the journal that its receipts go to.
 
-    ``inspect`` reads what the server is, from a connection to it.
+    ``inspect`` reads what the server is, from a connection to it. ``connect_to_look`` opens one that may go
+    through a pooler, to look at the server alone; None: as ``connect``.
     ``data_directory`` is where this process finds the server's files, if that is not the path that the
     server itself names, or if the server is down. ``restarter`` None means that nobody said how to restart.
     ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
@@ -50,6 +51,7 @@ class ServerAccess:
     connect: Connect
     journal_directory: Path
     inspect: Inspect
+    connect_to_look: Connect | None = None
     data_directory: Path | None = None
     restarter: CommandRestarter | None = None
     addresses: tuple[str, ...] = ()
@@ -57,6 +59,10 @@ class ServerAccess:
     host_writers: Mapping[str, HostWriter] = field(default_factory=dict)
     host_root: Path = Path("/")
     programs_check: ProgramsCheck | None = None
+
+    def look(self) -> Connection:
+        """Open a connection for looking. Raises: ConnectionFailedError."""
+        return (self.connect_to_look or self.connect)()
 
     def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""

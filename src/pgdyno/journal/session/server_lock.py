@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from pgdyno.journal.session.query import Connection, run, value
-from pgdyno.model.errors import LockHeldError, RefusedError
+from pgdyno.model.errors import LockHeldError
 from pgdyno.model.servers.answers import answers_of_postgresql
 
 _WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its statement is done
@@ -82,9 +82,8 @@ LOADING = ServerLock(
 def take(connection: Connection, lock: ServerLock) -> None:
     """Take a lock for as long as the session lasts; a killed pgdyno's is waited for.
 
-    Raises: LockHeldError naming the holder; RefusedError behind a connection pooler.
+    Raises: LockHeldError naming the holder.
     """
-    _require_no_pooler(connection)
     name = f"pgdyno, process {os.getpid()} on {socket.gethostname()}"[:63]  # NAMEDATALEN - 1
     run(connection, "SELECT pg_catalog.set_config('application_name', %s, false)", (name,))
     deadline_s = time.monotonic() + _WAIT_S
@@ -99,21 +98,6 @@ def _refusal(lock: ServerLock, holder: _Holder) -> LockHeldError:
     if holder.pid is not None:
         hint += f"; if it is no pgdyno, end it: SELECT pg_terminate_backend({holder.pid})"
     return LockHeldError(lock.refusal, detail=f"the lock is held by {holder.name}", hint=hint)
-
-
-def _require_no_pooler(connection: Connection) -> None:
-    """Raise RefusedError for a connection whose server session others may get, and with it the lock.
-
-    A pooler gives its clients process ids of its own.
-    """
-    pid = value(connection, "SELECT pg_catalog.pg_backend_pid()", int)
-    if pid != connection.info.backend_pid:
-        raise RefusedError(
-            "a connection pooler stands before the server",
-            detail=f"the connection has process id {connection.info.backend_pid}, and the server says {pid}: "
-            "the lock against other pgdyno processes would belong to a session that others use as well",
-            hint="name the server's own address and port, for example --dsn 'host=… port=5432'",
-        )
 
 
 def _try(connection: Connection, lock: ServerLock) -> _Holder | None:

@@ -61,8 +61,8 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
 
 @answers_of_postgresql()
 def read_gucs(connection: Connection) -> dict[str, Guc]:
-    """Return this session's view of ``pg_settings``, by name."""
-    return {guc.name: guc for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
+    """Return the settings that sessions begin with, by name."""
+    return {guc.name: guc.of_new_sessions() for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
 
 
 @answers_of_postgresql()
@@ -71,4 +71,4 @@ def read_guc(connection: Connection, name: str) -> Guc:
     rows = run(connection, SETTINGS_QUERY + " WHERE pg_catalog.lower(name) = pg_catalog.lower(%s)", (name,))
     if not rows:
         raise SettingError(f'unrecognized configuration parameter "{name}"')
-    return guc_of(rows[0])
+    return guc_of(rows[0]).of_new_sessions()

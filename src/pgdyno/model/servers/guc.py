@@ -8,7 +8,7 @@ unit, by the rules of "Numeric with Unit" in the PostgreSQL manual, chapter Serv
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import Any, LiteralString
 
@@ -23,6 +23,7 @@ _NUMBER = re.compile(
 _UNIT = re.compile(r"([1-9][0-9]{0,5})?([A-Za-z]+)")
 _LARGEST_EXPONENT = 308  # of a double, in which the server computes
 _SHOWN_CHARACTERS = 40  # arbitrary: of a number that may have thousands
+_SET_IN_SESSION = "session"
 _TRUE = ("on", "true", "yes", "1")
 _FALSE = ("off", "false", "no", "0")
 
@@ -55,6 +56,12 @@ class Guc:
     def is_read_only(self) -> bool:
         """Whether no configuration can change it (compiled in or chosen by initdb)."""
         return self.context == "internal"
+
+    def of_new_sessions(self) -> Guc:
+        """Return the setting as new sessions have it: a SET in this one does not count."""
+        if self.source != _SET_IN_SESSION:
+            return self
+        return replace(self, setting=self.reset_val or "")
 
     def check(self, value: str) -> str:
         """Return ``value`` in the server's base unit, as ``pg_settings.setting`` would show it.
@@ -122,7 +129,6 @@ SETTINGS_QUERY: LiteralString = """
 
 def guc_of(row: tuple[Any, ...]) -> Guc:
     """Return the setting in one row of ``SETTINGS_QUERY``, secrets included.
-
     Raises: ServerError for a row that is none of PostgreSQL's: what reads settings relies on their form.
     """
     check_row(row)

@@ -1,35 +1,44 @@
 """Control connections to a PostgreSQL server; never for load.
 
-``connect`` honours everything that libpq does: environment variables, service files, password files,
-URIs and key=value strings. No text that leaves this module contains a password.
+``connect`` is for looking: it leaves nothing in the session. ``connect_to_change`` has a session of its own,
+and so no pooler before the server. Both honour everything that libpq does: environment variables,
+service files, password files, URIs and key=value strings. No text that leaves this module contains a
+password.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, LiteralString, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn
 
+from pgdyno.model.errors import RefusedError
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.server import Postmaster
 from pgdyno.server.connection.connection_errors import (
     bad_connection_string,
     connection_failed,
-    statement_failed,
+    failures_in_words,
 )
-from pgdyno.server.connection.control_connection import ControlConnection
+from pgdyno.server.connection.control_connection import (
+    READING,
+    STATEMENT_TIMEOUT_S,
+    ControlConnection,
+    ReadingConnection,
+    Settings,
+    look,
+)
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+_Kind = TypeVar("_Kind", bound=ControlConnection)
 
 CONNECT_TIMEOUT_S = 5  # per address; a local server answers in milliseconds. libpq's own default is for ever
-STATEMENT_TIMEOUT_S = (
-    10  # our catalog queries take milliseconds; counting the files of a huge cluster may not
-)
 _PORT = 5432  # what libpq takes an empty one in a list for
 _NO_MODE = "pgdyno-does-not-connect"
 _PASSWORDS = frozenset({"password", "sslpassword", "oauth_client_secret"})
@@ -40,45 +49,121 @@ _LIMITS = b"SET search_path = ''; SET statement_timeout = '%ds'; SET lock_timeou
     STATEMENT_TIMEOUT_S,
     STATEMENT_TIMEOUT_S,
 )
-_READ_ONLY = b"; SET default_transaction_read_only = on"
-_NO_LIMITS = (
-    b"RESET search_path; RESET statement_timeout; RESET lock_timeout; RESET default_transaction_read_only"
-)
-_SEARCH_PATH = b"SELECT pg_catalog.set_config('search_path', %s, false)"
+_NAME = b"SET application_name = 'pgdyno'"
+_WITHOUT_TRANSACTIONS = "statement pooling mode"  # PgBouncer's words for a refused BEGIN; it translates none
+# Asked whatever the search path is: everything has its schema.
+_PID: LiteralString = "SELECT pg_catalog.pg_backend_pid()"
+_OWN_ADDRESS: LiteralString = """
+SELECT pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.current_setting('port'),
+       (SELECT setting FROM pg_catalog.pg_settings
+        WHERE name OPERATOR(pg_catalog.=) 'unix_socket_directories')
+"""
 _NAMING = ("dbname", "service")  # a service names a database as well
 
 
 def connect(
-    dsn: str | None = None, *, is_read_only: bool = True, database: str | None = None
-) -> ControlConnection:
-    """Connect in autocommit mode, with limits for connecting and for every statement and its answer.
+    dsn: str | None = None, *, database: str | None = None, settings: Settings = READING
+) -> ReadingConnection:
+    """Connect to look at a server, perhaps through a pooler, with limits for every answer.
+
+    No transaction can write to the database; each has ``settings``, an empty search path among them.
+    ``dsn`` None means libpq's defaults; ``database`` stands for the one that it names.
+    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection;
+    RefusedError for a pooler that gives every statement another session.
+    """
+    with _failures_named(dsn), ExitStack() as stack:
+        connection = stack.enter_context(closing(_open(ReadingConnection, dsn, database)))
+        connection.settings = settings
+        try:
+            with look(connection, {}):  # statements that belong together have one session
+                [[pid]] = connection.execute(_PID).fetchall()
+        except psycopg.OperationalError as error:
+            if _WITHOUT_TRANSACTIONS not in str(error):
+                raise
+            connection = stack.enter_context(closing(_open(ReadingConnection, dsn, database)))
+            raise _no_session(connection, "it gives every statement another session of the server") from None
+        if not connection.info.parameter_status("application_name"):
+            # In a session of others, the name is set for each transaction alone.
+            connection.settings = {**settings, "application_name": "pgdyno"}
+            if pid == connection.info.backend_pid:
+                ControlConnection.execute(connection, _NAME)
+        stack.pop_all()
+    return connection
+
+
+def connect_to_change(dsn: str | None = None, *, database: str | None = None) -> ControlConnection:
+    """Connect in autocommit mode to change a server, in a session of pgdyno's own, which has limits.
 
     The search path is empty, so that names and operators without a schema are PostgreSQL's own.
-    ``dsn`` None means libpq's defaults; ``database`` stands for the one that it names. ``is_read_only`` lets
-    the server refuse to write to a database (ALTER SYSTEM is not such a write, by PostgreSQL's own rule).
-    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection.
+    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection;
+    RefusedError behind a pooler, before anything is set.
     """
-    parameters = _parse(dsn)
-    try:
-        connection = open_session(dsn, database=database)
-        connection.execute(_limits(is_read_only=is_read_only))
-    except psycopg.Error as error:
-        # "from None": psycopg's exception may carry the whole connection string.
-        raise connection_failed(str(error), _target(parameters)) from None
+    with _failures_named(dsn), ExitStack() as stack:
+        connection = stack.enter_context(closing(open_session(dsn, database=database)))
+        connection.execute(_LIMITS)
+        if not connection.info.parameter_status("application_name"):
+            connection.execute(_NAME)
+        stack.pop_all()
     return connection
 
 
 def open_session(dsn: str | None, *, database: str | None = None) -> ControlConnection:
     """Connect in autocommit mode, and leave the session's settings as the server and the role have them.
 
-    Raises: psycopg.OperationalError; UsageError if the string cannot be parsed.
+    Raises: psycopg.OperationalError; UsageError if the string cannot be parsed; RefusedError behind a pooler.
     """
-    ours: dict[str, Any] = {"fallback_application_name": "pgdyno"}
+    with ExitStack() as stack:
+        connection = stack.enter_context(closing(_open(ControlConnection, dsn, database)))
+        require_no_pooler(connection)
+        stack.pop_all()
+    return connection
+
+
+@answers_of_postgresql()
+def require_no_pooler(connection: Connection) -> None:
+    """Refuse a connection whose server session others get as well.
+
+    A pooler gives its clients process ids of its own. Raises: RefusedError.
+    """
+    with failures_in_words():
+        [[pid]] = connection.execute(_PID).fetchall()
+    if pid != connection.info.backend_pid:
+        own = f"the connection has process id {connection.info.backend_pid}, and the server says {pid}"
+        raise _no_session(
+            connection, f"{own}: settings and locks would stay in a session that others use as well"
+        )
+
+
+def _open(kind: type[_Kind], dsn: str | None, database: str | None) -> _Kind:
+    ours: dict[str, Any] = {}  # no name: PgBouncer would leave it to clients that have none
     if database is not None:
         ours["dbname"] = database
     if "connect_timeout" not in _parse(dsn) and "PGCONNECT_TIMEOUT" not in os.environ:
         ours["connect_timeout"] = CONNECT_TIMEOUT_S
-    return ControlConnection.connect(dsn or "", autocommit=True, **ours)
+    # A prepared statement would stay in the session, which may be a pooler's.
+    return kind.connect(dsn or "", autocommit=True, prepare_threshold=None, **ours)
+
+
+def _no_session(connection: Connection, why: str) -> RefusedError:
+    """Return the refusal of a pooler, with the address that the server itself has."""
+    [[address, port, directories]] = connection.execute(_OWN_ADDRESS).fetchall()
+    host = address or (directories or "the directory of its socket").split(",")[0]
+    return RefusedError(
+        "a connection pooler stands before the server",
+        detail=why,
+        hint=f"name the server's own address: --dsn 'host={host} port={port}'",
+    )
+
+
+@contextmanager
+def _failures_named(dsn: str | None) -> Iterator[None]:
+    parameters = _parse(dsn)
+    try:
+        with answers_of_postgresql():
+            yield
+    except psycopg.Error as error:
+        # "from None": psycopg's exception may carry the whole connection string.
+        raise connection_failed(str(error), _target(parameters)) from None
 
 
 def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None = None) -> str:
@@ -96,25 +181,6 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
     if database is not None or "PGDATABASE" not in os.environ:
         parameters["dbname"] = database or "postgres"
     return make_conninfo("", **parameters)
-
-
-@contextmanager
-def without_session_limits(
-    connection: Connection, *, is_read_only: bool = True, search_path: str | None = None
-) -> Iterator[None]:
-    """Reset this session's settings to the server's values while the block runs.
-
-    ``pg_settings`` shows a session's own values: what ``connect`` sets would hide what is configured. The
-    search path is the server's as well, or ``search_path``, so that operators in the block need a schema.
-    """
-    _run(connection, _NO_LIMITS)
-    try:
-        if search_path is not None:
-            _run(connection, _SEARCH_PATH, (search_path,))
-        yield
-    finally:
-        if not connection.closed:
-            _run(connection, _limits(is_read_only=is_read_only))
 
 
 def describe(connection: Connection) -> str:
@@ -171,17 +237,6 @@ def _secrets() -> frozenset[str]:
     """Return the keywords whose values are secrets: those known here, and those that libpq hides."""
     hidden = {one.keyword.decode() for one in Conninfo.get_defaults() if one.dispchar == _SHOWN_AS_STARS}
     return _PASSWORDS | _KEYS | hidden
-
-
-def _run(connection: Connection, statements: bytes, parameters: Sequence[str] | None = None) -> None:
-    try:
-        connection.execute(statements, parameters)
-    except psycopg.Error as error:
-        raise statement_failed(error, is_closed=connection.closed) from error
-
-
-def _limits(*, is_read_only: bool) -> bytes:
-    return _LIMITS + _READ_ONLY if is_read_only else _LIMITS
 
 
 def _parse(dsn: str | None) -> Mapping[str, Any]:

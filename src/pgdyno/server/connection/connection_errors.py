@@ -128,7 +128,7 @@ def failures_in_words() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        is_lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+        is_lost = isinstance(error, psycopg.OperationalError) and error.sqlstate in {None, *_ENDED}
         raise statement_failed(error, is_closed=is_lost) from error
 
 

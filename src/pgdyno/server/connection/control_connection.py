@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import psycopg
+from psycopg import generators, sql
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 
 ANSWER_LIMIT_S = 15.0  # more than the 10 s after which a server ends a statement of pgdyno's own
 LONG_LIMIT_S = 6 * 3600.0  # of what takes its time: a checkpoint, the copy of a database
@@ -26,6 +29,22 @@ _MOST_READS_WITHOUT_ROWS = 100  # notices, changed parameters
 _FIRST_READS = 10  # of at most some MB together; until then, memory is not this answer's but other threads'
 MOST_VALUES = 1_000_000  # arbitrary; each takes about 100 bytes in Python, pg_settings has 5,000 to 10,000
 
+STATEMENT_TIMEOUT_S = (
+    10  # our catalog queries take milliseconds; counting the files of a huge cluster may not
+)
+Settings: TypeAlias = Mapping[str, str | None]
+READING: Settings = {
+    "search_path": "",
+    "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
+    "lock_timeout": f"{STATEMENT_TIMEOUT_S}s",
+}
+"""Settings of a transaction that looks at a server."""
+
+# Arbitrary: pgdyno may be stopped between two statements, and must not keep a pooler's session then.
+_BOUNDED: Settings = {"idle_in_transaction_session_timeout": "60s"}
+_WHOLE = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ", b"ROLLBACK"
+_PART = b"SAVEPOINT pgdyno_look; ", b"ROLLBACK TO SAVEPOINT pgdyno_look; RELEASE SAVEPOINT pgdyno_look"
+_BETWEEN_STATEMENTS = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _TOO_LARGE = "the server's answer takes too much memory"
 _AT_WORK = """
 SELECT 1 FROM pg_catalog.pg_stat_activity
@@ -45,8 +64,13 @@ class ControlCursor(psycopg.Cursor[Row]):
     """A cursor with a limit of values, and an error of psycopg's for each unreadable one."""
 
     def execute(self, *arguments: Any, **options: Any) -> Self:
-        """Run a statement. Raises: psycopg.OperationalError for an answer with too many values."""
+        """Run a statement, or several of which the last one counts.
+
+        Raises: psycopg.OperationalError for an answer with too many values.
+        """
         super().execute(*arguments, **options)
+        while self.nextset():
+            pass
         result = self.pgresult
         if result is not None and result.ntuples * result.nfields > MOST_VALUES:
             self.connection.close()
@@ -124,6 +148,83 @@ class ControlConnection(psycopg.Connection[Row]):
         except StopIteration as done:
             answer: T = done.value
             return answer
+
+
+class ReadingConnection(ControlConnection):
+    """A connection that leaves its session as it was: a pooler may give the session to an application next.
+
+    Each statement is a READ ONLY transaction of its own, in which ``settings`` hold: they are sent with the
+    statement, in one message, and end with it, also if pgdyno is killed. The search path that the session
+    has, with operators that somebody may have planted, never counts for a statement of ours.
+    """
+
+    settings: Settings = READING
+
+    def execute(
+        self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False
+    ) -> psycopg.Cursor[Row]:
+        """Run a statement; outside of ``look``, its parameters are written into it."""
+        if self.info.transaction_status != TransactionStatus.IDLE:
+            return super().execute(query, params, prepare=prepare, binary=binary)
+        text = psycopg.ClientCursor(self).mogrify(query, params).encode(self.info.encoding)
+        return super().execute(self._first + b"; " + text)
+
+    @cached_property
+    def _first(self) -> bytes:
+        return _setting(self, self.settings)
+
+
+@contextmanager
+def look(connection: psycopg.Connection[Row], settings: Settings) -> Iterator[None]:
+    """Run the statements of the block in one READ ONLY transaction, or a part of one, which is rolled back.
+
+    It has these settings besides the connection's own; one of None is as the server and the role have it.
+    """
+    own = connection.settings if isinstance(connection, ReadingConnection) else {}
+    is_part = connection.info.transaction_status in _BETWEEN_STATEMENTS
+    begin, end = _PART if is_part else _WHOLE
+    begin += _setting(connection, {**_BOUNDED, **own, **settings})
+    psycopg.Connection.execute(connection, begin, prepare=False)
+    try:
+        yield
+    finally:
+        if connection.info.transaction_status in _BETWEEN_STATEMENTS:
+            psycopg.Connection.execute(connection, end, prepare=False)
+        else:
+            connection.close()  # nobody knows what comes next on it
+
+
+def _setting(connection: psycopg.Connection[Row], settings: Settings) -> bytes:
+    """Return the statement that sets them as SET LOCAL does; NULL acts as SET LOCAL … TO DEFAULT."""
+    one = sql.SQL("pg_catalog.set_config({}, {}, true)")
+    each = [one.format(*pair) for pair in {"transaction_read_only": "on", **settings}.items()]
+    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(each)).as_bytes(connection)
+
+
+def parameter_types(connection: psycopg.Connection[Row], statement: bytes) -> tuple[int, ...]:
+    """Return the OIDs of the types that the server infers for a statement's parameters.
+
+    It is parsed without a name, which leaves nothing in the session, and never executed.
+    Raises: psycopg.Error if the server cannot parse it.
+    """
+
+    def ask() -> Generator[Any, Any, PGresult]:
+        connection.pgconn.send_prepare(b"", statement)
+        yield from _one_result(connection)
+        connection.pgconn.send_describe_prepared(b"")
+        return (yield from _one_result(connection))
+
+    with connection.lock:
+        described = connection.wait(ask())
+    return tuple(described.param_type(place) for place in range(described.nparams))
+
+
+def _one_result(connection: psycopg.Connection[Row]) -> Generator[Any, Any, PGresult]:
+    result: PGresult
+    [result] = yield from generators.execute(connection.pgconn)
+    if result.status != ExecStatus.COMMAND_OK:
+        raise psycopg.errors.error_from_result(result, encoding=connection.info.encoding)
+    return result
 
 
 class _Limits:

@@ -1,4 +1,4 @@
-"""Information hidden from the connected role, in words, with the necessary grant."""
+"""Rights of the connected role: those that it lacks for looking, and those that are too many."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import LiteralString
 
+from pgdyno.model.errors import RefusedError
+from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.guc import Guc
 from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.connection.query import require
 
 _SUPERUSER: LiteralString = "SELECT pg_catalog.current_setting('is_superuser') = 'on'"
@@ -17,6 +20,20 @@ _CAN_READ_STATS: LiteralString = "SELECT pg_catalog.pg_has_role('pg_read_all_sta
 _CAN_READ_BUILD: LiteralString = (
     "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_config()', 'EXECUTE')"
 )
+
+# A role that a session can become counts without INHERIT. Of a superuser, nothing else is to be said.
+_POWERS: LiteralString = """
+    SELECT r.rolname, r.rolname OPERATOR(pg_catalog.=) session_user, r.rolsuper, r.rolcreaterole
+      FROM pg_catalog.pg_roles r
+     WHERE (r.rolsuper OR (r.rolcreaterole AND %s)
+            OR r.rolname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[]))
+       AND (pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER')
+            OR pg_catalog.pg_has_role(current_user, r.oid, 'MEMBER'))
+     ORDER BY r.rolsuper DESC, r.rolname OPERATOR(pg_catalog.=) session_user DESC, r.rolname LIMIT 1"""
+_POWERFUL = ["pg_execute_server_program", "pg_read_server_files", "pg_write_server_files"]
+_CREATEROLE_IS_LIMITED_SINCE = 160_000  # before, it can make itself a member of any role but superusers
+READING_ROLE = "CREATE ROLE … LOGIN IN ROLE pg_monitor, pg_read_all_data"
+"""A role that may look at everything; pg_read_all_data is there from PostgreSQL 14 on."""
 
 _ROLE_SOURCES = ("database", "user", "database user")
 _CLIENT_SOURCES = ("client",)
@@ -43,6 +60,35 @@ def read_privileges(connection: Connection) -> Privileges:
         can_read_settings=require(connection, _CAN_READ_SETTINGS, bool, "pg_has_role()"),
         can_read_stats=require(connection, _CAN_READ_STATS, bool, "pg_has_role()"),
         can_read_build=require(connection, _CAN_READ_BUILD, bool, "has_function_privilege()"),
+    )
+
+
+@answers_of_postgresql()
+def require_powerless(connection: Connection, deed: str) -> None:
+    """Refuse a role with whose rights code of others could leave the database, before that code is met.
+
+    ``deed`` is what the server would do with statements, tables and types that others have made: PostgreSQL
+    runs functions of theirs while it plans, casts and compares. Such code takes back a SET ROLE.
+    Raises: RefusedError, ServerError.
+    """
+    may_make_itself = connection.info.server_version < _CREATEROLE_IS_LIMITED_SINCE
+    with failures_in_words():
+        found = connection.execute(_POWERS, (may_make_itself, _POWERFUL)).fetchall()
+    if not found:
+        return
+    [[name, is_itself, is_superuser, is_creating]] = found
+    info = connection.info
+    if is_superuser:
+        power = "is a superuser" if is_itself else f'can become "{name}", a superuser'
+    elif is_creating:
+        power = "has CREATEROLE" if is_itself else f'can become "{name}", which has CREATEROLE'
+    else:
+        power = f"is a member of {name}"
+    raise RefusedError(
+        f'role "{info.user}" {power}',
+        detail=f"{deed} with its rights: functions of any role that can create one would have them, too",
+        hint=f"connect as the application's role, or as one that reads alone ({READING_ROLE}): "
+        f"--dsn 'host={info.host} port={info.port} dbname={info.dbname} user=…'",
     )
 
 

@@ -13,6 +13,7 @@ from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.columns import Column
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.connection.control_connection import READING, look
 
 _MOST_VALUES = 10_000  # arbitrary: some hundred kB of a column
 _LONGEST = 200  # characters of a value
@@ -50,20 +51,24 @@ class ColumnValues:
 @answers_of_postgresql()
 def read_column_values(connection: Connection, column: Column) -> ColumnValues:
     """Return values of a table's column; none of a view's. Raises: ServerError, say for a closed table."""
+    with failures_in_words(), look(connection, READING):  # the seed and its numbers belong to one session
+        return _values_of(connection, column)
+
+
+def _values_of(connection: Connection, column: Column) -> ColumnValues:
     names = {"column": sql.Identifier(column.name), "table": sql.Identifier(column.schema, column.table)}
-    with failures_in_words():
-        size = connection.execute(_SIZE, (names["table"].as_string(connection),)).fetchone()
-        if size is None:
-            return ColumnValues()
-        rows, ends = max(1.0, size[0]), None
-        if column.is_key and column.is_integer:
-            [ends] = connection.execute(_ENDS.format(**names)).fetchall()
-        if ends is not None and ends[0] is not None and ends[1] - ends[0] + 1 <= _DENSE * rows:
-            return ColumnValues(dense=(int(ends[0]), int(ends[1])), highest=int(ends[1]))
-        connection.execute(_SEED)  # equal rows give equal samples
-        found = connection.execute(
-            _VALUES.format(**names, sample=_sample(rows)), (_LONGEST, _MOST_VALUES)
-        ).fetchall()
+    size = connection.execute(_SIZE, (names["table"].as_string(connection),)).fetchone()
+    if size is None:
+        return ColumnValues()
+    rows, ends = max(1.0, size[0]), None
+    if column.is_key and column.is_integer:
+        [ends] = connection.execute(_ENDS.format(**names)).fetchall()
+    if ends is not None and ends[0] is not None and ends[1] - ends[0] + 1 <= _DENSE * rows:
+        return ColumnValues(dense=(int(ends[0]), int(ends[1])), highest=int(ends[1]))
+    connection.execute(_SEED)  # equal rows give equal samples
+    found = connection.execute(
+        _VALUES.format(**names, sample=_sample(rows)), (_LONGEST, _MOST_VALUES)
+    ).fetchall()
     highest = None if ends is None or ends[1] is None else int(ends[1])
     return ColumnValues(tuple(str(value) for (value,) in found), highest=highest)
 

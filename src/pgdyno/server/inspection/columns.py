@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from psycopg import sql
-
 from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.columns import Column
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.connection.control_connection import READING, look, parameter_types
 
 _COLUMNS = """
 SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL),
@@ -15,7 +14,12 @@ SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL)
                WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisunique AND i.indpred IS NULL
                  AND i.indnkeyatts OPERATOR(pg_catalog.=) 1
                  AND i.indkey[0] OPERATOR(pg_catalog.=) a.attnum),
-       pg_catalog.pg_table_is_visible(c.oid),
+       c.oid OPERATOR(pg_catalog.=) (
+           SELECT v.oid FROM pg_catalog.pg_class v
+           JOIN pg_catalog.pg_namespace vn ON vn.oid OPERATOR(pg_catalog.=) v.relnamespace
+           WHERE v.relname OPERATOR(pg_catalog.=) c.relname
+             AND vn.nspname OPERATOR(pg_catalog.=) ANY (%(path)s::pg_catalog.name[])
+           ORDER BY pg_catalog.array_position(%(path)s::pg_catalog.name[], vn.nspname) LIMIT 1),
        (SELECT pg_catalog.concat_ws('.', rn.nspname, rc.relname, ra.attname)
         FROM pg_catalog.pg_constraint f
         JOIN pg_catalog.pg_class rc ON rc.oid OPERATOR(pg_catalog.=) f.confrelid
@@ -28,29 +32,39 @@ SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL)
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
-WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m,v}'::"char"[])
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m,v}'::pg_catalog."char"[])
   AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
   AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
 ORDER BY n.nspname, c.relname, a.attnum
 """
 _IDENTITY = "SELECT system_identifier, pg_catalog.current_database() FROM pg_catalog.pg_control_system()"
 _FOREIGN = """
-SELECT c.oid::regclass::text FROM pg_catalog.pg_class c WHERE c.relkind OPERATOR(pg_catalog.=) 'f' ORDER BY 1
+SELECT c.oid::pg_catalog.regclass::pg_catalog.text
+FROM pg_catalog.pg_class c WHERE c.relkind OPERATOR(pg_catalog.=) 'f' ORDER BY 1
 """
-_NAME = sql.Identifier("pgdyno_capture")
+# The value that sessions begin with: one of them may have another, perhaps this one.
+_SEARCH_PATH = """
+SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'
+"""
+# One statement, which is parsed before the search path is another one.
+_SCHEMAS = """
+SELECT pg_catalog.set_config('search_path', %s, true), pg_catalog.current_schemas(true)::pg_catalog.text[]
+"""
 _TYPES = """
 SELECT pg_catalog.format_type(t.oid, NULL)
-FROM pg_catalog.pg_prepared_statements p,
-     pg_catalog.unnest(p.parameter_types) WITH ORDINALITY AS t(oid, place)
-WHERE p.name OPERATOR(pg_catalog.=) 'pgdyno_capture' ORDER BY t.place
+FROM pg_catalog.unnest(%s::pg_catalog.oid[]) WITH ORDINALITY AS t(oid, place) ORDER BY t.place
 """
 
 
 @answers_of_postgresql()
-def read_columns(connection: Connection) -> tuple[Column, ...]:
-    """Return the columns of all tables, views among them, in their order. Raises: ServerError."""
-    with failures_in_words():
-        rows = connection.execute(_COLUMNS).fetchall()
+def read_columns(connection: Connection, search_path: str) -> tuple[Column, ...]:
+    """Return the columns of all tables, views among them, in their order. Raises: ServerError.
+
+    Those count as visible whose table is found by its name alone with this search path.
+    """
+    path = read_schemas(connection, search_path)
+    with failures_in_words(), look(connection, READING):
+        rows = connection.execute(_COLUMNS, {"path": path}).fetchall()
     return tuple(
         Column(str(schema), str(table), str(name), str(type_), bool(is_key), bool(is_visible), references)
         for schema, table, name, type_, is_key, is_visible, references in rows
@@ -70,10 +84,21 @@ def read_identity(connection: Connection) -> tuple[int, str]:
 
 @answers_of_postgresql()
 def read_search_path(connection: Connection) -> str:
-    """Return where names without a schema are looked for. Raises: ServerError."""
+    """Return where a session of the role looks for names without a schema. Raises: ServerError."""
     with failures_in_words():
-        [[path]] = connection.execute("SELECT pg_catalog.current_setting('search_path')").fetchall()
+        [[path]] = connection.execute(_SEARCH_PATH).fetchall()
     return str(path)
+
+
+@answers_of_postgresql()
+def read_schemas(connection: Connection, search_path: str | None) -> list[str]:
+    """Return the schemas that a search path stands for, pg_catalog among them; None: the role's own.
+
+    Raises: ServerError.
+    """
+    with failures_in_words(), look(connection, READING):
+        [[_, schemas]] = connection.execute(_SCHEMAS, (search_path,)).fetchall()
+    return [str(one) for one in schemas]
 
 
 @answers_of_postgresql()
@@ -85,22 +110,12 @@ def foreign_tables(connection: Connection) -> tuple[str, ...]:
 
 
 @answers_of_postgresql()
-def is_superuser(connection: Connection) -> bool:
-    """Whether the connection's role may do anything. Raises: ServerError."""
-    with failures_in_words():
-        rows = connection.execute("SELECT pg_catalog.current_setting('is_superuser')").fetchall()
-    return rows == [("on",)]
+def infer_types(connection: Connection, statement: str, search_path: str) -> tuple[str, ...]:
+    """Return the types of a statement's parameters: it is parsed with this search path, and never executed.
 
-
-@answers_of_postgresql()
-def infer_types(connection: Connection, statement: str) -> tuple[str, ...]:
-    """Return the types of a statement's parameters: it is prepared and never executed.
-
-    Raises: psycopg.Error if the server cannot prepare it.
+    The server runs code of the statement's author even so, a domain's CHECK for a constant: the role must be
+    one without rights over the server. Raises: psycopg.Error if the server cannot parse it.
     """
-    prepare = sql.SQL("PREPARE {} AS ").format(_NAME).as_bytes(connection) + statement.encode()
-    connection.execute(prepare, binary=True)  # in this form of the protocol, more than one is refused
-    try:
-        return tuple(str(one) for (one,) in connection.execute(_TYPES).fetchall())
-    finally:
-        connection.execute(sql.SQL("DEALLOCATE {}").format(_NAME))
+    with look(connection, {"search_path": search_path}):
+        types = parameter_types(connection, statement.encode(connection.info.encoding))
+    return tuple(str(one) for (one,) in connection.execute(_TYPES, (list(types),)).fetchall())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from psycopg.conninfo import make_conninfo
 
@@ -14,6 +16,7 @@ from pgdyno.server.connection.connection import Connection, connect, postmaster_
 from pgdyno.server.inspection.data_directory import read_data_directory
 from pgdyno.server.process.account import acting_as
 
+Connect: TypeAlias = Callable[[str], Connection]
 _NO_PASSWORDS = {"passfile": "/dev/null/none", "require_auth": "none,scram-sha-256"}
 """Parameters of libpq: no password of a file's, and that of the environment only by a proof of it.
 
@@ -21,7 +24,7 @@ libpq warns of a password file that is no plain one, but not of one that cannot 
 """
 
 
-def connect_by_directory(path: Path, *, is_read_only: bool = True, database: str | None = None) -> Connection:
+def connect_by_directory(path: Path, *, database: str | None = None, by: Connect = connect) -> Connection:
     """Connect to the server of a data directory, where its postmaster.pid says that it listens.
 
     Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError, also if it does not run.
@@ -31,13 +34,13 @@ def connect_by_directory(path: Path, *, is_read_only: bool = True, database: str
         postmaster, owner = directory.postmaster.value, directory.owner
         if isinstance(postmaster, Unknown):
             raise _not_running(path, postmaster.reason)
-        return connect_as_owner(path, postmaster, owner, is_read_only=is_read_only, database=database)
+        return connect_as_owner(path, postmaster, owner, database=database, by=by)
     except FileNotFoundError as error:  # the pid file goes at this very moment
         raise _not_running(path, f"{error.filename} is gone") from error
 
 
 def connect_as_owner(
-    path: Path, postmaster: Postmaster, owner: str, *, is_read_only: bool = True, database: str | None = None
+    path: Path, postmaster: Postmaster, owner: str, *, database: str | None = None, by: Connect = connect
 ) -> Connection:
     """Connect to a data directory's postmaster as its owner, unless the environment names another role.
 
@@ -48,16 +51,16 @@ def connect_as_owner(
     dsn = postmaster_dsn(postmaster, owner=owner, database=database)
     uid = path.stat().st_uid
     if not os.geteuid() == 0 != uid:
-        return connect(dsn, is_read_only=is_read_only)
+        return by(dsn)
     dsn = make_conninfo(dsn, **_NO_PASSWORDS)
     if "PGUSER" not in os.environ:
         try:
             with acting_as(uid):  # the kernel says who is at the other end: unix(7), SO_PEERCRED
-                return connect(dsn, is_read_only=is_read_only)
+                return by(dsn)
         except ConnectionFailedError:
             pass  # root himself is tried next; that attempt says why it fails
     try:
-        return connect(dsn, is_read_only=is_read_only)
+        return by(dsn)
     except ConnectionFailedError as error:
         if "PGPASSWORD" in (error.hint or ""):
             error.hint = "set PGPASSWORD; files of passwords are read where --dsn names the server"

@@ -10,9 +10,15 @@ from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
 from pgdyno.model.servers.secrets import redacted
 from pgdyno.model.servers.server import SettingOverride
-from pgdyno.server.connection.connection import Connection, without_session_limits
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.connection.control_connection import ReadingConnection, Settings, look
 from pgdyno.server.connection.query import Row, ask_rows
 
+# With these, pg_settings shows where the server has them from. The query below has no operator.
+_AS_CONFIGURED: Settings = dict.fromkeys(
+    ("search_path", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+)
 _OVERRIDES: LiteralString = """
     SELECT r.rolname, d.datname, c.setting,
            LEAST(CASE WHEN r.rolconnlimit >= 0 AND NOT r.rolsuper THEN r.rolconnlimit END,
@@ -27,13 +33,17 @@ _OVERRIDES: LiteralString = """
 def read_settings(connection: Connection) -> dict[str, Guc]:
     """Return all settings that the role may see, by name, as a session finds them; secrets are redacted.
 
+    A session that may be a pooler's has values that others have set there: they are not the server's.
     Raises: ServerError if the server does not show its settings.
     """
-    with without_session_limits(connection):
+    with failures_in_words(), look(connection, _AS_CONFIGURED):
         rows = ask_rows(connection, SETTINGS_QUERY, "pg_settings")
     if isinstance(rows.value, Unknown):
         raise ServerError("the server does not show its settings", detail=rows.value.reason)
-    return {guc.name: _without_secrets(guc) for guc in map(guc_of, rows.value)}
+    gucs = [guc_of(row) for row in rows.value]
+    if isinstance(connection, ReadingConnection):
+        gucs = [guc.of_new_sessions() for guc in gucs]
+    return {guc.name: _without_secrets(guc) for guc in gucs}
 
 
 def read_overrides(connection: Connection) -> Fact[tuple[SettingOverride, ...]]:

@@ -16,13 +16,17 @@ from pgdyno.model.servers.table_statistics import (
 )
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
+from pgdyno.server.connection.control_connection import READING, Settings
 from pgdyno.server.inspection.column_statistics import FROM_PG_STATS, MOST_ROWS, statistics_of, within
 
-# Texts of values are to be those that pgdyno.synthesis reads. The search path is empty meanwhile.
-_FORMS = """
-SET datestyle = 'ISO, YMD'; SET intervalstyle = 'iso_8601'; SET timezone = 'UTC'; SET bytea_output = 'hex'
-"""
-_FORMS_AS_BEFORE = "RESET datestyle; RESET intervalstyle; RESET timezone; RESET bytea_output"
+FORMS_OF_VALUES: Settings = {
+    **READING,
+    "datestyle": "ISO, YMD",
+    "intervalstyle": "iso_8601",
+    "timezone": "UTC",
+    "bytea_output": "hex",
+}
+"""Settings with which texts of values are those that pgdyno.synthesis reads."""
 _TABLES = """
 WITH RECURSIVE stored AS (
     -- Partitions by hash are taken together: their rows find them by their keys.
@@ -128,18 +132,13 @@ _DEPENDENCY = re.compile(r'"(\d+(?:, \d+)*) => (\d+)": ([0-9.]+)')
 
 @answers_of_postgresql()
 def read_table_statistics(connection: Connection) -> tuple[StoredTable, ...]:
-    """Return the tables of a database, as a connection with an empty search path sees them.
+    """Return the tables of a database, as a connection with ``FORMS_OF_VALUES`` sees them.
 
     Raises: ServerError, ConnectionFailedError.
     """
     with failures_in_words():
-        connection.execute(_FORMS)
-        try:
-            rows = connection.execute(_TABLES).fetchall()
-            return tuple(_table(connection, row) for row in rows)
-        finally:
-            if not connection.closed:
-                connection.execute(_FORMS_AS_BEFORE)
+        rows = connection.execute(_TABLES).fetchall()
+        return tuple(_table(connection, row) for row in rows)
 
 
 def _table(connection: Connection, row: Sequence[Any]) -> StoredTable:

@@ -9,8 +9,9 @@ from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.parallel_degree import Hazard, Pools, Scan, Table
-from pgdyno.server.connection.connection import Connection, without_session_limits
-from pgdyno.server.connection.query import ask_rows, require
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.query import ask_rows
+from pgdyno.server.inspection.columns import read_schemas
 
 # The 'main' fork alone, as the planner's estimate has it; a partitioned table has no pages.
 _TABLES: LiteralString = """
@@ -24,7 +25,6 @@ _TABLES: LiteralString = """
       FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
      WHERE (n.nspname::text, c.relname::text) IN (
            SELECT * FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::text[])) AS t)"""
-_SEARCH_PATH: LiteralString = "SELECT pg_catalog.current_schemas(true)::pg_catalog.text[]"
 _FUNCTIONS: LiteralString = """
     SELECT n.nspname, p.proname, p.oid::regprocedure::text, p.proparallel::text
       FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
@@ -75,8 +75,7 @@ def read_hazards(
     ``calls`` are schemas, if they are named, and names; ``search_path`` None is the role's own.
     Raises: ServerError, ConnectionFailedError.
     """
-    with without_session_limits(connection, search_path=search_path):
-        path = require(connection, _SEARCH_PATH, list, "current_schemas()")
+    path = read_schemas(connection, search_path)
     wanted = set(calls)
     found: dict[tuple[str, bool], list[tuple[str, str, bool]]] = {}
     rows = _rows(connection, _FUNCTIONS, (sorted({name for _, name in wanted}),))

@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
 from pgdyno.model.errors import PgdynoError, PrivilegeError, ServerError, UsageError
 from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.plan_document import checked_plan
-from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection, without_session_limits
+from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import connection_lost
+from pgdyno.server.connection.control_connection import STATEMENT_TIMEOUT_S, look
 
 _EXPLAIN = "EXPLAIN (FORMAT JSON, VERBOSE) "
-_CHANGE = sql.SQL("pg_catalog.set_config(%s, %s, true)")  # as SET LOCAL does
 _OF_NAMES = frozenset({"42", "3F"})  # classes of SQLSTATE
 _OF_THE_STATEMENT = _OF_NAMES | {"22", "0A", "26"}  # data, features, prepared statements
 _TIMEOUTS = ("statement_timeout", "lock_timeout")
@@ -62,13 +62,12 @@ class Planner:
         return self._planned[key]
 
     def _plan(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        with without_session_limits(self._connection, search_path=self._search_path):
-            try:
-                row = self._explain({**self._limits, **settings})
-            except psycopg.Error as error:
-                if self._connection.closed:
-                    raise connection_lost(str(error)) from error
-                raise _not_planned(error, self._where_names_are()) from error
+        try:
+            row = self._explain({**self._limits, **settings})
+        except psycopg.Error as error:
+            if self._connection.closed:
+                raise connection_lost(str(error)) from error
+            raise _not_planned(error, self._where_names_are()) from error
         return plan_of(row)
 
     def _where_names_are(self) -> str:
@@ -90,11 +89,7 @@ class Planner:
                 f"the statement has characters that {error.encoding} does not have",
                 hint="PGCLIENTENCODING=UTF8 sets the encoding of the connection",
             ) from error
-        with self._connection.transaction(force_rollback=True):
-            self._connection.execute("SET TRANSACTION READ ONLY")
-            changes = sql.SQL(", ").join([_CHANGE] * len(settings))
-            values = [text for setting in settings.items() for text in setting]
-            self._connection.execute(sql.SQL("SELECT {}").format(changes), values)
+        with look(self._connection, {"search_path": self._search_path, **settings}):
             # A binary result takes the extended protocol, in which the server refuses several statements.
             return self._connection.execute(text, prepare=False, binary=True).fetchone()
 

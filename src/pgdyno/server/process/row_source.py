@@ -9,23 +9,28 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
+from pgdyno.model.errors import ServerError
 from pgdyno.model.servers.linked_table import LinkedTable
 from pgdyno.server.connection.connection import connect
 from pgdyno.server.connection.connection_errors import failures_in_words
-from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
+from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection, Settings, look
 from pgdyno.server.connection.copy_blocks import copied_blocks
 from pgdyno.server.process.sample_queries import locking
 
-_BEGIN = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # Texts of values as pg_dump writes them: every server reads them alike. Policies fail instead of hiding rows,
 # no worker reads beside this session, and rows come in the order in which they lie. A pooler may give the
 # session another server process for each transaction: what counts is set in this one.
-_SETTINGS = f"""
-SET LOCAL search_path = ''; SET LOCAL client_encoding = 'UTF8'; SET LOCAL datestyle = 'ISO';
-SET LOCAL intervalstyle = 'postgres'; SET LOCAL extra_float_digits = 3; SET LOCAL row_security = off;
-SET LOCAL max_parallel_workers_per_gather = 0; SET LOCAL synchronize_seqscans = off;
-SET LOCAL statement_timeout = '{LONG_LIMIT_S:.0f}s'; SET LOCAL idle_in_transaction_session_timeout = 0
-"""
+_SETTINGS: Settings = {
+    "client_encoding": "UTF8",
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "extra_float_digits": "3",
+    "row_security": "off",
+    "max_parallel_workers_per_gather": "0",
+    "synchronize_seqscans": "off",
+    "statement_timeout": f"{LONG_LIMIT_S:.0f}s",
+    "idle_in_transaction_session_timeout": "0",
+}
 # Not all versions have them. What has become a view, or a table of another server, is not read; the
 # transaction takes its time.
 _LATER_SETTINGS = """
@@ -33,6 +38,15 @@ SELECT pg_catalog.set_config(s.name, wanted.value, true)
 FROM pg_catalog.pg_settings s
 JOIN (VALUES ('restrict_nonsystem_relation_kind', 'view, foreign-table'), ('transaction_timeout', '0'))
      AS wanted (name, value) ON wanted.name = s.name
+"""
+# These functions see the present, unlike queries of catalogues in this snapshot. A view has no file, and no
+# partitioned table becomes one.
+_OTHERS = """
+SELECT w.name
+FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.oid[]),
+                pg_catalog.unnest(%s::pg_catalog.bool[])) AS w (name, oid, has_parts)
+WHERE pg_catalog.to_regclass(w.name)::pg_catalog.oid IS DISTINCT FROM w.oid
+   OR NOT (w.has_parts OR pg_catalog.pg_relation_filenode(w.oid) IS NOT NULL)
 """
 
 
@@ -48,19 +62,30 @@ class RowSource:
     @contextmanager
     def open(cls, dsn: str, bytes_per_s: float) -> Iterator[RowSource]:
         """Begin to read. Raises: ConnectionFailedError, ServerError."""
-        with closing(connect(dsn)) as connection:
+        with failures_in_words(), closing(connect(dsn)) as connection, look(connection, _SETTINGS):
             with failures_in_words():
-                connection.execute(_BEGIN)
-                connection.execute(_SETTINGS.encode())
                 connection.execute(_LATER_SETTINGS)
                 [[snapshot]] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
             yield cls(connection, str(snapshot), bytes_per_s)
 
     def keep(self, tables: Sequence[LinkedTable]) -> None:
-        """Keep the definitions of tables until the end. Raises: ServerError if one is being changed."""
-        if tables:
-            with failures_in_words():
-                self.connection.execute(locking(tables))
+        """Keep the definitions of tables until the end.
+
+        Raises: ServerError if one is being changed, or has become another relation since it was found.
+        """
+        if not tables:
+            return
+        names = [sql.Identifier(one.relation.schema, one.relation.name).as_string() for one in tables]
+        found = names, [one.oid for one in tables], [one.relation.has_parts for one in tables]
+        with failures_in_words():
+            self.connection.execute(locking(tables))
+            others = self.connection.execute(_OTHERS, found).fetchall()
+        if others:
+            raise ServerError(
+                f"{others[0][0]} is not the table any more that it was a moment ago",
+                detail="a view in its place would run functions of its owner",
+                hint="nothing was copied; try again when nobody changes the schema",
+            )
 
     def rows(self, query: sql.Composed, share: float) -> Iterator[bytes]:
         """Yield the text of a query's rows, which are about this share of those that are read for it.

@@ -93,13 +93,16 @@ def missing_keys(link: Link) -> sql.Composed:
 def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[str]]) -> sql.Composed:
     """Return the COPY of the rows that values of a foreign key refer to; ``keys`` has a list per column."""
     names = [sql.Identifier(f"k{place}") for place in range(len(keys))]
-    texts = _listed(sql.SQL("pg_catalog.unnest({}::pg_catalog.text[])").format(list(one)) for one in keys)
-    values = [
-        sql.SQL("{}::{}").format(name, sql.SQL(_trusted(one.type)))
-        for name, one in zip(names, link.columns, strict=True)
-    ]
-    wanted = sql.SQL("ROWS FROM ({}) AS w({})").format(texts, _listed(names))
-    condition = sql.SQL("EXISTS (SELECT 1 FROM {} WHERE {})").format(wanted, _refers(link, 0, values))
+    types = [sql.SQL(_trusted(one.type)) for one in link.columns]
+    # The type's own functions read a literal; a cast from text may be a function of an owner in the database.
+    rows = (
+        sql.SQL("({})").format(
+            _listed(sql.SQL("{}::{}").format(*pair) for pair in zip(one, types, strict=True))
+        )
+        for one in zip(*(map(sql.Literal, one) for one in keys), strict=True)
+    )
+    wanted = sql.SQL("(VALUES {}) AS w({})").format(_listed(rows), _listed(names))
+    condition = sql.SQL("EXISTS (SELECT 1 FROM {} WHERE {})").format(wanted, _refers(link, 0, names))
     return _copy(table, sql.SQL("{} WHERE {}").format(_from(link.target, 0), condition))
 
 

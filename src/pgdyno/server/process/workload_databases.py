@@ -19,7 +19,7 @@ from psycopg import sql
 
 from pgdyno.model.errors import PgdynoError, ServerError
 from pgdyno.model.servers.answers import answers_of_postgresql
-from pgdyno.server.connection.connection import Connection, connect, without_session_limits
+from pgdyno.server.connection.connection import Connection, connect_to_change
 from pgdyno.server.connection.control_connection import ControlConnection
 from pgdyno.server.process.database_records import DatabaseRecords
 
@@ -32,7 +32,8 @@ WHERE d.datname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
 """
 _HAS_PREWARM = """
 SELECT 1 FROM pg_catalog.pg_available_extensions
-WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm' AND current_setting('is_superuser')::bool
+WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
+  AND pg_catalog.current_setting('is_superuser')::pg_catalog.bool
 """
 
 
@@ -89,7 +90,7 @@ class WorkloadDatabases:
         """Vacuum and analyse a loaded database; add pg_prewarm if available to the role."""
         with self._connect(name) as connection, _prepared(connection):
             if connection.execute(_HAS_PREWARM).fetchone():
-                connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+                connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm SCHEMA public")
             with connection.waiting_for_hours(partial(self._connect, name)):
                 connection.execute("VACUUM (FREEZE, ANALYZE)")
 
@@ -148,7 +149,7 @@ class WorkloadDatabases:
         return connection
 
     def _connect(self, database: str | None = None) -> ControlConnection:
-        return connect(self.dsn, is_read_only=False, database=database)
+        return connect_to_change(self.dsn, database=database)
 
 
 def _there(connection: Connection, records: DatabaseRecords) -> set[str]:
@@ -180,10 +181,10 @@ def _answers(connection: Connection) -> bool:
 
 @contextmanager
 def _prepared(connection: ControlConnection) -> Iterator[None]:
-    """Lift the session's limits, and put the server's refusals into our words."""
+    """Lift the session's limits on time, and put the server's refusals into our words."""
     try:
-        with without_session_limits(connection, is_read_only=False):
-            yield
+        connection.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+        yield
     except psycopg.Error as error:
         raise ServerError(
             "the server refused to prepare for load",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import psycopg
-from psycopg import sql
 
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.experiments.invariant import Invariant, QueryAnswer
-from pgdyno.server.connection.control_connection import ControlConnection
+from pgdyno.server.connection.control_connection import ControlConnection, look, parameter_types
 
 _LIMIT_S = 60  # arbitrary: a sum over some million rows takes a second
 _MARGIN_S = 5.0  # until the server has told that it has ended a query
 # Floating-point sums depend on the order of rows in their last digits: 9 of 15 are compared.
-_DIGITS = "SET LOCAL extra_float_digits = -6"
+_SETTINGS = {"extra_float_digits": "-6", "statement_timeout": f"{_LIMIT_S}s"}
 # A subquery can only read, and there is but one; its last line may be a comment. Of the number of rows it
 # matters alone whether there are several.
 _HEAD, _TAIL = "SELECT * FROM (\n", "\n) AS invariant LIMIT 2"
@@ -27,12 +26,9 @@ def read_answer(connection: ControlConnection, invariant: Invariant) -> QueryAns
     connection.answer_limit_s = _LIMIT_S + _MARGIN_S
     text = f"{_HEAD}{invariant.sql.strip().rstrip(';')}{_TAIL}"
     try:
-        with connection.transaction(force_rollback=True):
-            connection.execute("SET TRANSACTION READ ONLY")
-            connection.execute(_DIGITS)
-            limit = sql.Literal(f"{_LIMIT_S}s")
-            connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(limit))
-            found = connection.execute(text.encode(), prepare=True).pgresult
+        with look(connection, _SETTINGS):
+            parameter_types(connection, text.encode())  # the server refuses to parse several statements
+            found = connection.execute(text.encode()).pgresult
     except psycopg.Error as error:
         if connection.closed:
             raise ServerError(

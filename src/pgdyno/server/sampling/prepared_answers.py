@@ -15,12 +15,13 @@ from psycopg import sql
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.servers.statements import PreparedStatement
-from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.control_connection import STATEMENT_TIMEOUT_S, look
 from pgdyno.server.sampling.prepared_plans import deallocated
 
 _NAME = sql.Identifier("pgdyno_asked")
 # Floating-point sums depend on the order of rows in their last digits: 9 of 15 are compared.
-_DIGITS = "SET LOCAL extra_float_digits = -6"
+_SETTINGS = {"extra_float_digits": "-6", "statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
 _HEAD = (
     "SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtextextended(answer::pg_catalog.text, 0)) "
     "FROM ("
@@ -61,11 +62,7 @@ def _answers(
 def _answer(connection: Connection, prepare: bytes, values: Sequence[str | None]) -> AskedRows:
     listed = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values)))
     execute = sql.SQL("EXECUTE {}{}").format(_NAME, listed if values else sql.SQL(""))
-    with deallocated(connection, _NAME), connection.transaction(force_rollback=True):
-        connection.execute("SET TRANSACTION READ ONLY")
-        connection.execute(_DIGITS)
-        limit = sql.Literal(f"{STATEMENT_TIMEOUT_S}s")
-        connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(limit))
+    with deallocated(connection, _NAME), look(connection, _SETTINGS):
         connection.execute(prepare, prepare=False)
         [[rows, checksum]] = connection.execute(execute, prepare=False).fetchall()
     return AskedRows(int(rows), int(checksum or 0))

@@ -19,7 +19,8 @@ from psycopg import sql
 from pgdyno.model.errors import ServerError
 from pgdyno.model.servers.plan_document import explained
 from pgdyno.model.servers.statements import PreparedStatement
-from pgdyno.server.connection.connection import STATEMENT_TIMEOUT_S, Connection
+from pgdyno.server.connection.connection import Connection
+from pgdyno.server.connection.control_connection import STATEMENT_TIMEOUT_S, look
 
 Document: TypeAlias = Mapping[str, Any]
 
@@ -73,10 +74,8 @@ def explain_prepared(
 @contextmanager
 def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[None]:
     """Provide a transaction in which the statement is prepared; both end with the block."""
-    with deallocated(connection, _NAME), connection.transaction(force_rollback=True):
-        connection.execute("SET TRANSACTION READ ONLY")
-        limit = sql.Literal(f"{STATEMENT_TIMEOUT_S}s")
-        connection.execute(sql.SQL("SET LOCAL statement_timeout = {}").format(limit))
+    limit = {"statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
+    with deallocated(connection, _NAME), look(connection, limit):
         types = [_type(connection, oid) for oid in statement.parameter_types]
         listed = sql.SQL("({})").format(sql.SQL(", ").join(types)) if types else sql.SQL("")
         text = statement.sql.strip().rstrip(";").encode()
@@ -102,7 +101,10 @@ def _type(connection: Connection, oid: int) -> sql.SQL:
 
 
 def _explain(
-    connection: Connection, explain: LiteralString, samples: tuple[tuple[str, ...], ...], mode: LiteralString
+    connection: Connection,
+    explain: LiteralString,
+    samples: tuple[tuple[str, ...], ...],
+    mode: LiteralString,
 ) -> tuple[Document, ...]:
     connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.SQL(mode)))
     documents = []

@@ -87,7 +87,7 @@ def look_at_sessions(
             tell(now_s - began_s)
             next_told_s += _TELL_EVERY_S
         with failures_in_words():
-            rows = connection.execute(_LOOK, prepare=True).fetchall()
+            rows = connection.execute(_LOOK).fetchall()
         seen.looks += 1
         for _pid, state, wait_type, event in rows:
             seen.add(state, wait_type, event)
@@ -100,7 +100,7 @@ def look_at_sessions(
 def read_session_pids(connection: Connection) -> frozenset[int]:
     """Return the processes of clients' sessions besides ours, as the server numbers them."""
     with failures_in_words():
-        return frozenset(int(pid) for pid, *_ in connection.execute(_LOOK, prepare=True).fetchall())
+        return frozenset(int(pid) for pid, *_ in connection.execute(_LOOK).fetchall())
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ SELECT pid, xact_start::text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in 
 FROM pg_catalog.pg_stat_get_activity(NULL)
 WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
   AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
-  AND datid OPERATOR(pg_catalog.=) (
-    SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+  AND datid OPERATOR(pg_catalog.=) {database}
 """)
+_DATABASE = "SELECT datid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
 
 
 @dataclass
@@ -60,7 +60,10 @@ def watch_sessions(connection: Connection, duration_s: float, tell: Callable[[fl
     """
     seen = Sessions()
     has_ids = connection.info.server_version >= _WITH_IDS
-    look = _SESSIONS.format(query_id=sql.SQL("query_id" if has_ids else "NULL"))
+    with failures_in_words():
+        [[database]] = connection.execute(_DATABASE).fetchall()
+    query_id = sql.SQL("query_id" if has_ids else "NULL")
+    look = _SESSIONS.format(query_id=query_id, database=sql.Literal(int(database)))
     began_s = time.monotonic()
     while (passed_s := time.monotonic() - began_s) < duration_s:
         tell(passed_s)
@@ -80,7 +83,7 @@ def watch_sessions(connection: Connection, duration_s: float, tell: Callable[[fl
 
 def _look(connection: Connection, look: sql.Composed) -> Sequence[Sequence[Any]]:
     with failures_in_words():
-        return connection.execute(look, prepare=True).fetchall()
+        return connection.execute(look).fetchall()
 
 
 def _take(rows: Sequence[Sequence[Any]], seen: Sessions, between_looks_s: float) -> None:

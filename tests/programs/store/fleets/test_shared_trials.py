@@ -18,7 +18,7 @@ from pgdyno.model.fleets.finding import FleetFinding
 from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
 from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
 from pgdyno.model.fleets.trial_store import FleetEvent
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect_to_change
 from pgdyno.store.fleets.shared_trials import SharedFleetStore
 from pgdyno.store.fleets.store_session import StoreSession
 
@@ -32,7 +32,7 @@ Open = Callable[[], SharedFleetStore]
 
 def opened(server: RealServer, database: str, role: str = "fleet") -> SharedFleetStore:
     dsn = server.dsn_for(role, database)
-    return SharedFleetStore(StoreSession(partial(connect, dsn, is_read_only=False), "the store", None), "f")
+    return SharedFleetStore(StoreSession(partial(connect_to_change, dsn), "the store", None), "f")
 
 
 @pytest.fixture

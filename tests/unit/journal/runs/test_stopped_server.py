@@ -35,7 +35,7 @@ def access(*addresses: str, data_directory: Path | None = None) -> ServerAccess:
         unused,
         unused,
         inspect_server,
-        data_directory,
+        data_directory=data_directory,
         addresses=addresses,
         revert_command="pgdyno revert --dsn x",
     )
