@@ -130,6 +130,16 @@ def test_a_plan_is_checked_through_a_pooler_and_leaves_the_session_as_it_was(
     assert (working.errors, len(working.states)) == ([], 1)
 
 
+def test_measuring_in_place_is_refused_before_it_sets_anything(pooler: Pooler, home: Path) -> None:
+    dsn, restart = pooler.dsn_for("postgres", _DATABASE), ("--allow-restart", "--restart-command", "false")
+    working = Application(dsn)
+    with working.at_work():
+        done = pgdyno("accelerate", "--allow-load", *restart, "--budget", "20m", "--dsn", dsn)
+    assert done.returncode == 4, done.stderr
+    assert "a connection pooler stands before the server" in done.stderr
+    assert (working.errors, len(working.states)) == ([], 1)
+
+
 def test_a_captured_workload_is_the_applications(
     application: Application, pooler: Pooler, files: dict[str, str], own_home: Path
 ) -> None:
@@ -186,7 +196,9 @@ def test_a_session_to_change_a_server_is_refused_before_anything_is_set(
 ) -> None:
     with pytest.raises(RefusedError) as caught:
         connect_to_change(pooler.dsn_for("app", _DATABASE))
-    assert "settings and locks would stay in a session that others use as well" in str(caught.value.detail)
+    assert caught.value.detail == (
+        "settings and locks would stay in a session of the server that others use as well"
+    )
     with psycopg.connect(pooler.dsn_for("app", _DATABASE), autocommit=True) as other:
         assert other.execute("SHOW search_path").fetchone() == ('"$user", public',)
 

@@ -32,15 +32,15 @@ def server_access(
     Raises: UsageError if the restart command cannot be split into words, or the DSN not be understood.
     """
 
-    def open_connection(database: str | None = None) -> Connection:
+    def open_connection() -> Connection:
         if dsn is None and data_directory is not None:
-            return connect_by_directory(data_directory, database=database, by=connect_to_change)
-        return connect_to_change(dsn, database=database)
+            return connect_by_directory(data_directory, by=connect_to_change)
+        return connect_to_change(dsn)
 
-    def look() -> Connection:
+    def look(database: str | None = None) -> Connection:
         if dsn is None and data_directory is not None:
-            return connect_by_directory(data_directory)
-        return connect(dsn)
+            return connect_by_directory(data_directory, database=database)
+        return connect(dsn, database=database)
 
     words = ["pgdyno", "revert"]
     words += [] if dsn is None else ["--dsn", without_password(dsn)]
@@ -50,7 +50,7 @@ def server_access(
         workspace().root / "journal",
         inspect_server,
         connect_to_look=look,
-        programs_check=InterchangeCheck(workspace(), open_connection),
+        programs_check=InterchangeCheck(workspace(), look),
         data_directory=data_directory,
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),
         addresses=() if dsn is None and data_directory is not None else addresses(dsn),

@@ -59,7 +59,7 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
     """
     target = find_installation(request.to, workspace())
     patches = _require_trusted(request, target)
-    with reading_session(access.connect) as session:
+    with reading_session(access.look) as session:
         check_unfinished(
             read_journal(access.journal_directory), session.target, access.revert_command
         )  # before what it has left is looked at

@@ -128,9 +128,8 @@ def require_no_pooler(connection: Connection) -> None:
     with failures_in_words():
         [[pid]] = connection.execute(_PID).fetchall()
     if pid != connection.info.backend_pid:
-        own = f"the connection has process id {connection.info.backend_pid}, and the server says {pid}"
         raise _no_session(
-            connection, f"{own}: settings and locks would stay in a session that others use as well"
+            connection, "settings and locks would stay in a session of the server that others use as well"
         )
 
 
