@@ -79,7 +79,7 @@ class QuerySession:
 
         From PostgreSQL 15 on. Raises: GeneratorFailedError.
         """
-        self.query("SELECT pg_stat_force_next_flush()")
+        self.query("SELECT pg_catalog.pg_stat_force_next_flush()")
 
     def cancel(self) -> None:
         """Cancel the running query from another thread.

@@ -36,25 +36,34 @@ _UNLIMITED: LiteralString = "SET statement_timeout = 0"
 _WITHOUT_WORKERS: LiteralString = "SET max_parallel_workers_per_gather = 0"
 _AS_CONFIGURED: LiteralString = "RESET statement_timeout; RESET max_parallel_workers_per_gather"
 _EFFECTIVE = """
-SELECT lower(name), CASE name WHEN 'search_path' THEN reset_val ELSE current_setting(name) END
-FROM pg_settings WHERE lower(name) = ANY(%s)
+SELECT pg_catalog.lower(name), CASE WHEN name OPERATOR(pg_catalog.=) 'search_path' THEN reset_val
+                                    ELSE pg_catalog.current_setting(name) END
+FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s)
 """
 
 _SESSIONS = """
-SELECT pid FROM pg_stat_activity
-WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND datname = current_database()
+SELECT pid FROM pg_catalog.pg_stat_activity
+WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
+  AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+  AND datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
 """
+_RELATIONS = "SELECT relname FROM pg_catalog.pg_class WHERE relname OPERATOR(pg_catalog.~~) 'pg_stat%'"
 
 Rows = psycopg.Cursor[tuple[Any, ...]]
 
 _PREWARM_SCHEMA = """
-SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-WHERE e.extname = 'pg_prewarm'
+SELECT pg_catalog.quote_ident(n.nspname)
+FROM pg_catalog.pg_extension e
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm'
 """
 _PREWARM = """
-SELECT sum({}.pg_prewarm(c.oid::regclass))
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'i', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
+SELECT pg_catalog.sum({}.pg_prewarm(c.oid::pg_catalog.regclass))
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'i', 'm']::pg_catalog."char"[])
+  AND n.nspname OPERATOR(pg_catalog.<>) ALL (
+      ARRAY['pg_catalog', 'information_schema', 'pg_toast']::pg_catalog.name[])
 """
 
 
@@ -246,7 +255,7 @@ class Arm:
 
     @cached_property
     def _known_relations(self) -> frozenset[str]:
-        rows = self._execute("SELECT relname FROM pg_class WHERE relname LIKE 'pg_stat%'")
+        rows = self._execute(_RELATIONS)
         return frozenset(name for (name,) in rows)
 
     def _execute(self, sql: str, parameters: tuple[object, ...] | None = None) -> Rows:

@@ -23,9 +23,14 @@ from pgdyno.server.connection.load_security import (
 )
 from pgdyno.server.inspection.inspection import identify_backend
 
-_DATA_DIRECTORY = "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'"
+_DATA_DIRECTORY = """
+SELECT setting FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'data_directory'
+"""
 _OPTIONS = "PGOPTIONS"
-_IS_GSS = "SELECT encrypted FROM pg_catalog.pg_stat_gssapi WHERE pid = pg_catalog.pg_backend_pid()"
+_IS_GSS = """
+SELECT encrypted FROM pg_catalog.pg_stat_gssapi
+WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()
+"""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
 # The owner of a restored database may have set its search path, where operators and views of others lie.
 _NOTHING_PLANTED = "SET search_path = ''"
-_HAS_PREWARM = "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'"
+_HAS_PREWARM = """
+SELECT 1 FROM pg_catalog.pg_available_extensions WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
+"""
 
 Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], Tell], None]
 """Loads a data set into an empty database; ``Loads.fill`` does."""

@@ -19,14 +19,19 @@ SECONDS = 3.0  # arbitrary: some hundred flushes of a slow disk
 _SOURCE = "xact_commit and flushes of the WAL under the workload"
 _WAL_IN_PG_STAT_IO = 18
 _COUNTED_SINCE_18 = """
-    SELECT d.xact_commit, (SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal' AND context = 'normal')
-      FROM pg_stat_database d WHERE d.datname = current_database()"""
+    SELECT d.xact_commit,
+           (SELECT pg_catalog.sum(fsyncs) FROM pg_catalog.pg_stat_io
+             WHERE object OPERATOR(pg_catalog.=) 'wal' AND context OPERATOR(pg_catalog.=) 'normal')
+      FROM pg_catalog.pg_stat_database d
+     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"""
 _COUNTED = """
-    SELECT d.xact_commit, (SELECT wal_sync FROM pg_stat_wal)
-      FROM pg_stat_database d WHERE d.datname = current_database()"""
+    SELECT d.xact_commit, (SELECT wal_sync FROM pg_catalog.pg_stat_wal)
+      FROM pg_catalog.pg_stat_database d
+     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()"""
 _CLIENTS_ARE_GONE = """
-    SELECT count(*) = 0 FROM pg_stat_activity
-     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.=) 0 FROM pg_catalog.pg_stat_activity
+     WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
+       AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()"""
 _WAIT_S = 30.0  # milliseconds, and seconds on a crowded host: counts would be missing
 
 

@@ -44,7 +44,7 @@ _AREAS = """
 SELECT name, off, size, allocated_size FROM pg_catalog.pg_get_shmem_allocations()
 WHERE name IS NOT NULL AND off IS NOT NULL
 """
-_BLOCK_BYTES = "SELECT pg_catalog.current_setting('block_size')::int"
+_BLOCK_BYTES = "SELECT pg_catalog.current_setting('block_size')::pg_catalog.int4"
 _FIRST_MAJOR = 13  # that has an index of shared memory
 
 

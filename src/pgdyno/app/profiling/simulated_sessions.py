@@ -30,7 +30,8 @@ _LIMIT_BYTES = 256 << 20  # of a session's counts; PostgreSQL's have three megab
 _WORKING_SESSION = """
 SELECT (
     SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
-    WHERE a.backend_type = 'client backend' AND a.pid <> pg_catalog.pg_backend_pid()
+    WHERE a.backend_type OPERATOR(pg_catalog.=) 'client backend'
+      AND a.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
     ORDER BY a.backend_start DESC LIMIT 1
 )
 """

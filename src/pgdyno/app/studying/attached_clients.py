@@ -41,14 +41,20 @@ _RIGHTS = """
 SELECT r.rolsuper OR r.rolcreatedb,
        r.rolsuper OR EXISTS (
            SELECT FROM pg_catalog.pg_roles c
-           WHERE c.rolname = 'pg_checkpoint' AND pg_catalog.pg_has_role(c.oid, 'USAGE')),
+           WHERE c.rolname OPERATOR(pg_catalog.=) 'pg_checkpoint'
+             AND pg_catalog.pg_has_role(c.oid, 'USAGE')),
        pg_catalog.pg_is_in_recovery(),
-       (SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END)
+       (SELECT pg_catalog.sum(CASE WHEN name OPERATOR(pg_catalog.=) 'max_connections'
+                                   THEN setting::pg_catalog.int4
+                                   ELSE OPERATOR(pg_catalog.-) setting::pg_catalog.int4 END)
         FROM pg_catalog.pg_settings
-        WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections'))
-       - (SELECT count(*) FROM pg_catalog.pg_stat_activity
-          WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid())
-FROM pg_catalog.pg_roles r WHERE r.rolname = CURRENT_USER
+        WHERE name OPERATOR(pg_catalog.=) ANY (
+            ARRAY['max_connections', 'superuser_reserved_connections', 'reserved_connections']))
+       OPERATOR(pg_catalog.-)
+       (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity
+        WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
+          AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid())
+FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER
 """
 
 

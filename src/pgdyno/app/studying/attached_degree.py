@@ -124,7 +124,7 @@ def look(dsn: str, sizing: Sizing) -> Surveyed:
 
 def _require_primary(connection: Connection) -> None:
     """Raise RefusedError if nothing can be written there."""
-    if connection.execute("SELECT pg_is_in_recovery()").fetchone() == (True,):
+    if connection.execute("SELECT pg_catalog.pg_is_in_recovery()").fetchone() == (True,):
         raise RefusedError(
             "the server is a standby, where nothing can be written",
             hint="leave --writes out, or name its primary with --dsn",

@@ -11,6 +11,7 @@ from pgdyno.model.errors import PrivilegeError
 _MAY_RELOAD: LiteralString = (
     "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_reload_conf()', 'EXECUTE')"
 )
+_IS_SUPERUSER: LiteralString = "SELECT pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'"
 _PER_PARAMETER_SINCE = 150_000  # GRANT ALTER SYSTEM ON PARAMETER
 
 
@@ -19,7 +20,7 @@ def check_privileges(connection: Connection, keys: Iterable[str]) -> None:
 
     Raises: PrivilegeError naming everything that is missing, and the grants that would help.
     """
-    if value(connection, "SELECT pg_catalog.current_setting('is_superuser') = 'on'", bool):
+    if value(connection, _IS_SUPERUSER, bool):
         return
     grants = [f"GRANT ALTER SYSTEM ON PARAMETER {key}" for key in keys if not _may_alter(connection, key)]
     if not value(connection, _MAY_RELOAD, bool):

@@ -203,9 +203,9 @@ def files_of(path: Path, connection: Connection) -> ServerFiles | None:
         return None
     row = run(
         connection,
-        "SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system())::text,"
+        "SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system())::pg_catalog.text,"
         " pg_catalog.current_setting('port'),"
-        " pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::float8",
+        " pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.float8",
     )[0]
     try:
         return files if files.is_running_as(*row) else None

@@ -27,15 +27,19 @@ _WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its
 _POLL_S = 0.05, 0.15  # between these: two that always tried at the same time would both give up
 _NUMBERS = 1 << 31  # of an integer that is not negative
 
+_LOCK: LiteralString = "SELECT pg_catalog.pg_try_advisory_lock(%s::pg_catalog.int4, %s::pg_catalog.int4)"
+_UNLOCK: LiteralString = "SELECT pg_catalog.pg_advisory_unlock(%s::pg_catalog.int4, %s::pg_catalog.int4)"
 _MAY_ALTER_SYSTEM: LiteralString = """EXISTS (
     SELECT FROM pg_catalog.pg_parameter_acl p, pg_catalog.aclexplode(p.paracl) g
-    WHERE g.privilege_type = 'ALTER SYSTEM' AND g.grantee IN (0, r.oid))"""
+    WHERE g.privilege_type OPERATOR(pg_catalog.=) 'ALTER SYSTEM'
+      AND g.grantee OPERATOR(pg_catalog.=) ANY (ARRAY[0::pg_catalog.oid, r.oid]))"""
 _HOLDERS: LiteralString = """
-SELECT COALESCE(a.application_name, ''), a.usename::text, a.pid
-FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.classid = %s AND l.objsubid = 2
-AND l.pid <> pg_catalog.pg_backend_pid()
-AND (a.usename = session_user OR EXISTS (
+SELECT COALESCE(a.application_name, ''), a.usename::pg_catalog.text, a.pid
+FROM pg_catalog.pg_locks l JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) l.pid
+WHERE l.locktype OPERATOR(pg_catalog.=) 'advisory' AND l.granted
+AND l.classid OPERATOR(pg_catalog.=) %s AND l.objsubid OPERATOR(pg_catalog.=) 2
+AND l.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+AND (a.usename OPERATOR(pg_catalog.=) session_user OR EXISTS (
     SELECT FROM pg_catalog.pg_roles r
     WHERE pg_catalog.pg_has_role(a.usesysid, r.oid, 'MEMBER') AND (r.rolsuper OR """
 
@@ -103,12 +107,12 @@ def _refusal(lock: ServerLock, holder: _Holder) -> LockHeldError:
 def _try(connection: Connection, lock: ServerLock) -> _Holder | None:
     """Take the lock, or return its holder in any database."""
     numbers = lock.key, secrets.randbelow(_NUMBERS)
-    is_ours = value(connection, "SELECT pg_catalog.pg_try_advisory_lock(%s::int, %s::int)", bool, numbers)
+    is_ours = value(connection, _LOCK, bool, numbers)
     holder = _other_holder(connection, lock)
     if is_ours and holder is None:
         return None
     if is_ours:
-        run(connection, "SELECT pg_catalog.pg_advisory_unlock(%s::int, %s::int)", numbers)
+        run(connection, _UNLOCK, numbers)
     return holder or _Holder("a session that has taken the same random number")
 
 

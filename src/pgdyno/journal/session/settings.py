@@ -22,6 +22,7 @@ _FILES: LiteralString = """
     SELECT sourcefile, sourceline, name, setting, applied, error
       FROM pg_catalog.pg_file_settings
      ORDER BY seqno"""
+_BY_NAME: LiteralString = " WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower(%s)"
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def read_gucs(connection: Connection) -> dict[str, Guc]:
 @answers_of_postgresql()
 def read_guc(connection: Connection, name: str) -> Guc:
     """Return one setting. Raises: SettingError if the server does not know it."""
-    rows = run(connection, SETTINGS_QUERY + " WHERE pg_catalog.lower(name) = pg_catalog.lower(%s)", (name,))
+    rows = run(connection, SETTINGS_QUERY + _BY_NAME, (name,))
     if not rows:
         raise SettingError(f'unrecognized configuration parameter "{name}"')
     return guc_of(rows[0]).of_new_sessions()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import LiteralString
 
 from pgdyno.journal.session.query import Connect, Connection, ask, run, value
 from pgdyno.model.errors import ConnectionFailedError, PgdynoError
@@ -13,6 +14,9 @@ from pgdyno.model.servers.answers import answers_of_postgresql
 
 _MACHINE_ID = Path("/etc/machine-id")  # 32 digits and a line feed; see machine-id(5)
 _SOCKET = "host=/"
+_DATA_DIRECTORY: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'data_directory'"
+)
 
 
 @answers_of_postgresql()
@@ -20,7 +24,7 @@ def read_target(connection: Connection) -> Target:
     """Read a server's identity; parts that the role may not see are left out."""
     identifier = value(connection, "SELECT system_identifier FROM pg_catalog.pg_control_system()", int)
     # The two-argument form returns null instead of an error if the setting is hidden from the role.
-    visible = run(connection, "SELECT setting FROM pg_catalog.pg_settings WHERE name = 'data_directory'")
+    visible = run(connection, _DATA_DIRECTORY)
     info = connection.info
     return Target(
         kind="server",

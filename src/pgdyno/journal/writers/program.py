@@ -12,6 +12,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import LiteralString
 
 from pgdyno.journal.files.directory import UntrustedError, failure, opened_directory
 from pgdyno.journal.files.durable import replace_file, replace_link, written_beside
@@ -22,6 +23,9 @@ from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.model.ports import Found
 from pgdyno.model.servers import pg_ctl_conf
 
+_PROGRAMS: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_config WHERE name OPERATOR(pg_catalog.=) 'BINDIR'"
+)
 _RUNNING = "setting"  # in Found.state: what outcomes show as the value before
 
 
@@ -187,7 +191,7 @@ def running_programs(connect: Connect) -> str:
     Raises: PrivilegeError if the role may not see it; ConnectionFailedError.
     """
     with connect() as connection:
-        rows = run(connection, "SELECT setting FROM pg_catalog.pg_config WHERE name = 'BINDIR'")
+        rows = run(connection, _PROGRAMS)
     if not rows:
         raise ServerError("the server does not say where its programs lie", detail="pg_config has no BINDIR")
     return str(rows[0][0])

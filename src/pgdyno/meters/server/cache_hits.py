@@ -9,7 +9,9 @@ METER = Meter("cache_hit_ratio", "pg_stat_database", reports_late=True)
 
 def read(context: MeterContext) -> Counters | None:
     """Return blocks hit and blocks read so far."""
-    hit, read_ = context.query("SELECT sum(blks_hit), sum(blks_read) FROM pg_stat_database")
+    hit, read_ = context.query(
+        "SELECT pg_catalog.sum(blks_hit), pg_catalog.sum(blks_read) FROM pg_catalog.pg_stat_database"
+    )
     return None if hit is None or read_ is None else (hit, read_)
 
 

@@ -6,13 +6,18 @@ from pgdyno.meters._contract import Counters, Meter, MeterContext
 
 METER = Meter("checkpoints", "pg_stat_checkpointer, before version 17 pg_stat_bgwriter")
 
+_COUNT = "SELECT num_timed OPERATOR(pg_catalog.+) num_requested FROM pg_catalog.pg_stat_checkpointer"
+_OLD_COUNT = """
+SELECT checkpoints_timed OPERATOR(pg_catalog.+) checkpoints_req FROM pg_catalog.pg_stat_bgwriter
+"""
+
 
 def read(context: MeterContext) -> Counters | None:
     """Return checkpoints so far."""
     if context.has_relation("pg_stat_checkpointer"):
-        (count,) = context.query("SELECT num_timed + num_requested FROM pg_stat_checkpointer")
+        (count,) = context.query(_COUNT)
     else:
-        (count,) = context.query("SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter")
+        (count,) = context.query(_OLD_COUNT)
     return None if count is None else (count,)
 
 

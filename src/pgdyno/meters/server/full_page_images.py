@@ -14,7 +14,7 @@ def read(context: MeterContext) -> Counters | None:
     """Return images written so far."""
     if not context.has_relation("pg_stat_wal"):
         return None
-    (count,) = context.query("SELECT wal_fpi FROM pg_stat_wal")
+    (count,) = context.query("SELECT wal_fpi FROM pg_catalog.pg_stat_wal")
     return None if count is None else (count,)
 
 

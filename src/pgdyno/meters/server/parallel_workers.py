@@ -12,8 +12,9 @@ METER = Meter(LAUNCHED_WORKERS, "pg_stat_database", reports_late=True)
 
 # By way of JSON, a column that an older server does not have is NULL, not an error.
 _SUMS = """
-SELECT sum((j ->> 'parallel_workers_launched')::float8), sum((j ->> 'parallel_workers_to_launch')::float8)
-FROM pg_stat_database d, to_jsonb(d) j
+SELECT pg_catalog.sum((j OPERATOR(pg_catalog.->>) 'parallel_workers_launched')::pg_catalog.float8),
+       pg_catalog.sum((j OPERATOR(pg_catalog.->>) 'parallel_workers_to_launch')::pg_catalog.float8)
+FROM pg_catalog.pg_stat_database d, pg_catalog.to_jsonb(d) j
 """
 
 

@@ -7,12 +7,15 @@ from pgdyno.model.experiments.metric import WAL_BYTES
 
 METER = Meter(WAL_BYTES, "pg_current_wal_insert_lsn()")
 
+_POSITION = """
+SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
+            THEN pg_catalog.pg_current_wal_insert_lsn() OPERATOR(pg_catalog.-) '0/0'::pg_catalog.pg_lsn END
+"""
+
 
 def read(context: MeterContext) -> Counters | None:
     """Return the position in bytes; None on a standby, which inserts no WAL."""
-    (position,) = context.query(
-        "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END"
-    )
+    (position,) = context.query(_POSITION)
     return None if position is None else (position,)
 
 

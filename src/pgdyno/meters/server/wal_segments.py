@@ -10,12 +10,17 @@ from pgdyno.model.experiments.metric import WAL_SEGMENTS
 
 METER = Meter(WAL_SEGMENTS, "pg_stat_io, object wal, context init, since version 18", reports_late=True)
 
+_WRITES = """
+SELECT pg_catalog.sum(writes) FROM pg_catalog.pg_stat_io
+WHERE object OPERATOR(pg_catalog.=) 'wal' AND context OPERATOR(pg_catalog.=) 'init'
+"""
+
 
 def read(context: MeterContext) -> Counters | None:
     """Return segments created so far; one write is counted for each. None before version 18."""
     if not context.has_relation("pg_stat_io"):
         return None
-    (count,) = context.query("SELECT sum(writes) FROM pg_stat_io WHERE object = 'wal' AND context = 'init'")
+    (count,) = context.query(_WRITES)
     return None if count is None else (count,)
 
 

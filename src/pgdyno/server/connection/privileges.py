@@ -13,7 +13,7 @@ from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.connection.query import require
 
-_SUPERUSER: LiteralString = "SELECT pg_catalog.current_setting('is_superuser') = 'on'"
+_SUPERUSER: LiteralString = "SELECT pg_catalog.current_setting('is_superuser') OPERATOR(pg_catalog.=) 'on'"
 _QUOTED_ROLE: LiteralString = "SELECT pg_catalog.quote_ident(current_user)"
 _CAN_READ_SETTINGS: LiteralString = "SELECT pg_catalog.pg_has_role('pg_read_all_settings', 'USAGE')"
 _CAN_READ_STATS: LiteralString = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"

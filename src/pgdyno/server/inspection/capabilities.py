@@ -15,10 +15,14 @@ from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.query import ask
 
 _JIT: LiteralString = """
-    SELECT CASE WHEN pg_catalog.set_config('jit', 'on', true) = 'on'
+    SELECT CASE WHEN pg_catalog.set_config('jit', 'on', true) OPERATOR(pg_catalog.=) 'on'
                 THEN pg_catalog.pg_jit_available() END"""
-_CONFIGURE: LiteralString = "SELECT setting FROM pg_catalog.pg_config() WHERE name = 'CONFIGURE'"
-_CFLAGS: LiteralString = "SELECT setting FROM pg_catalog.pg_config() WHERE name = 'CFLAGS'"
+_CONFIGURE: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'CONFIGURE'"
+)
+_CFLAGS: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'CFLAGS'"
+)
 _SWITCHES = frozenset({"on", "off"})
 
 

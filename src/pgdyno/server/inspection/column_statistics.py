@@ -12,27 +12,34 @@ from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
 
 FROM_PG_STATS = """
-s.null_frac::float8, s.avg_width, s.n_distinct::float8, s.most_common_vals::text::text[],
-s.most_common_freqs::float8[], s.histogram_bounds::text::text[], s.correlation::float8,
-s.most_common_elems::text::text[], s.most_common_elem_freqs::float8[],
-s.elem_count_histogram[array_upper(s.elem_count_histogram, 1)]::float8
+s.null_frac::pg_catalog.float8, s.avg_width, s.n_distinct::pg_catalog.float8,
+s.most_common_vals::pg_catalog.text::pg_catalog.text[], s.most_common_freqs::pg_catalog.float8[],
+s.histogram_bounds::pg_catalog.text::pg_catalog.text[], s.correlation::pg_catalog.float8,
+s.most_common_elems::pg_catalog.text::pg_catalog.text[], s.most_common_elem_freqs::pg_catalog.float8[],
+s.elem_count_histogram[pg_catalog.array_upper(s.elem_count_histogram, 1)]::pg_catalog.float8
 """
 """The columns of pg_stats, called s, that ``statistics_of`` takes."""
 # Of a partitioned table, statistics of all partitions are made by ANALYZE of the table itself alone, which
 # autovacuum never does: then the partition with most rows tells of all.
 _OF_COLUMNS = f"""
 SELECT DISTINCT ON (w.place) w.place, {FROM_PG_STATS}
-FROM unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS w(schema, "table", "column", place)
-JOIN pg_namespace n ON n.nspname = w.schema
-JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = w."table"
+FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.text[]),
+                pg_catalog.unnest(%s::pg_catalog.text[]))
+     WITH ORDINALITY AS w(schema, "table", "column", place)
+JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) w.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
+     AND c.relname OPERATOR(pg_catalog.=) w."table"
 CROSS JOIN LATERAL (
     SELECT c.oid AS oid, true AS is_whole
     UNION ALL
-    (SELECT l.oid, false FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
-     WHERE t.isleaf AND c.relkind = 'p' ORDER BY l.reltuples DESC LIMIT 1)
+    (SELECT l.oid, false FROM pg_catalog.pg_partition_tree(c.oid) t
+     JOIN pg_catalog.pg_class l ON l.oid OPERATOR(pg_catalog.=) t.relid
+     WHERE t.isleaf AND c.relkind OPERATOR(pg_catalog.=) 'p' ORDER BY l.reltuples DESC LIMIT 1)
 ) p
-JOIN pg_class pc ON pc.oid = p.oid JOIN pg_namespace pn ON pn.oid = pc.relnamespace
-JOIN pg_stats s ON s.schemaname = pn.nspname AND s.tablename = pc.relname AND s.attname = w."column"
+JOIN pg_catalog.pg_class pc ON pc.oid OPERATOR(pg_catalog.=) p.oid
+JOIN pg_catalog.pg_namespace pn ON pn.oid OPERATOR(pg_catalog.=) pc.relnamespace
+JOIN pg_catalog.pg_stats s ON s.schemaname OPERATOR(pg_catalog.=) pn.nspname
+     AND s.tablename OPERATOR(pg_catalog.=) pc.relname AND s.attname OPERATOR(pg_catalog.=) w."column"
 ORDER BY w.place, p.is_whole DESC, s.inherited DESC
 """  # noqa: S608 — constants
 MOST_ROWS = 1 << 40

@@ -19,16 +19,17 @@ _MOST_VALUES = 10_000  # arbitrary: some hundred kB of a column
 _LONGEST = 200  # characters of a value
 _DENSE = 1.1  # a range of keys with so few gaps is drawn from as a whole
 _SIZE = """
-SELECT GREATEST(c.reltuples, 0)::float8 FROM pg_catalog.pg_class c
+SELECT GREATEST(c.reltuples, 0)::pg_catalog.float8 FROM pg_catalog.pg_class c
 WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)
-  AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m}'::"char"[])
+  AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m}'::pg_catalog."char"[])
 """
 _SEED = "SELECT pg_catalog.setseed(0.5)"
 _ENDS = sql.SQL("SELECT pg_catalog.min({column}), pg_catalog.max({column}) FROM {table}")
-_VALUES = sql.SQL(
-    "SELECT {column}::text FROM {table} {sample} WHERE {column} IS NOT NULL "
-    "AND pg_catalog.length({column}::text) OPERATOR(pg_catalog.<=) %s ORDER BY pg_catalog.random() LIMIT %s"
-)
+_VALUES = sql.SQL("""
+SELECT {column}::pg_catalog.text FROM {table} {sample}
+WHERE {column} IS NOT NULL AND pg_catalog.length({column}::pg_catalog.text) OPERATOR(pg_catalog.<=) %s
+ORDER BY pg_catalog.random() LIMIT %s
+""")
 
 
 @dataclass(frozen=True)

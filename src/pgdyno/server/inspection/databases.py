@@ -19,12 +19,13 @@ _SIZES: LiteralString = """
 _WALSENDERS: LiteralString = """
     SELECT r.application_name, r.state, r.sync_state
       FROM pg_catalog.pg_stat_replication r
-      LEFT JOIN pg_catalog.pg_replication_slots s ON s.active_pid = r.pid
-     WHERE COALESCE(s.slot_type, 'physical') = 'physical' AND COALESCE(r.state, '') <> 'backup'
+      LEFT JOIN pg_catalog.pg_replication_slots s ON s.active_pid OPERATOR(pg_catalog.=) r.pid
+     WHERE COALESCE(s.slot_type, 'physical') OPERATOR(pg_catalog.=) 'physical'
+       AND COALESCE(r.state, '') OPERATOR(pg_catalog.<>) 'backup'
      UNION ALL
     SELECT slot_name, 'disconnected', 'unknown'
       FROM pg_catalog.pg_replication_slots
-     WHERE slot_type = 'physical' AND NOT active
+     WHERE slot_type OPERATOR(pg_catalog.=) 'physical' AND NOT active
      ORDER BY 1, 2"""
 
 

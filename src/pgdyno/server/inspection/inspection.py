@@ -26,17 +26,20 @@ from pgdyno.server.inspection.settings import read_overrides, read_settings
 from pgdyno.server.sampling.planning_share import read_planning_share
 
 _BACKEND_START: LiteralString = """
-    SELECT pg_catalog.date_part('epoch', backend_start)::float8
-      FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"""
+    SELECT pg_catalog.date_part('epoch', backend_start)::pg_catalog.float8
+      FROM pg_catalog.pg_stat_activity WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()"""
 
 _VERSION = re.compile(r"\d+[A-Za-z0-9 ._+~:,()/@-]{0,200}", re.ASCII)
 """A number, and what packagers and forks add to it (configure --with-extra-version)."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
 """How paths begin on Unix and on Windows."""
 
-_SHARED_MEMORY: LiteralString = "SELECT sum(allocated_size)::bigint FROM pg_catalog.pg_shmem_allocations"
+_SHARED_MEMORY: LiteralString = (
+    "SELECT pg_catalog.sum(allocated_size)::pg_catalog.int8 FROM pg_catalog.pg_shmem_allocations"
+)
 _SEGMENTS_MADE: LiteralString = """
-    SELECT sum(writes)::bigint FROM pg_catalog.pg_stat_io WHERE object = 'wal' AND context = 'init'"""
+    SELECT pg_catalog.sum(writes)::pg_catalog.int8 FROM pg_catalog.pg_stat_io
+     WHERE object OPERATOR(pg_catalog.=) 'wal' AND context OPERATOR(pg_catalog.=) 'init'"""
 _WAL_IN_PG_STAT_IO = 180_000
 
 _SHOWN = 200  # characters of an invalid value; arbitrary

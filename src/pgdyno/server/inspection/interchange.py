@@ -28,52 +28,62 @@ ConnectTo: TypeAlias = Callable[[str], Connection]
 _MADE_BY_INITDB = ("bytes_per_wal_segment", "data_page_checksum_version", "default_char_signedness")
 """Numbers of a control file that say what the data are like, rather than what their programs are."""
 _VERSIONS: LiteralString = """
-    SELECT pg_catalog.json_build_object(
-        'pg_control_version', pg_control_version, 'catalog_version_no', catalog_version_no)::text
-      FROM pg_catalog.pg_control_system()"""
-_NUMBERS: LiteralString = "SELECT pg_catalog.to_json(c)::text FROM pg_catalog.pg_control_init() AS c"
+    SELECT pg_catalog.json_build_object('pg_control_version', c.pg_control_version,
+                                        'catalog_version_no', c.catalog_version_no)::pg_catalog.text
+      FROM pg_catalog.pg_control_system() AS c"""
+_NUMBERS: LiteralString = (
+    "SELECT pg_catalog.to_json(c)::pg_catalog.text FROM pg_catalog.pg_control_init() AS c"
+)
 # A database whose DROP was interrupted has the limit -2, and lets nobody in.
 _DATABASES: LiteralString = """
-    SELECT datname FROM pg_catalog.pg_database WHERE datallowconn AND datconnlimit <> -2 ORDER BY datname"""
+    SELECT datname FROM pg_catalog.pg_database
+     WHERE datallowconn AND datconnlimit OPERATOR(pg_catalog.<>) -2 ORDER BY datname"""
 _INSTALLED: LiteralString = "SELECT extname, extversion FROM pg_catalog.pg_extension"
 _AVAILABLE: LiteralString = "SELECT name, version FROM pg_catalog.pg_available_extension_versions"
 _LIBRARIES: LiteralString = """
     SELECT DISTINCT p.probin FROM pg_catalog.pg_proc AS p
-      JOIN pg_catalog.pg_language AS l ON l.oid = p.prolang
-     WHERE l.lanname = 'c' AND p.probin IS NOT NULL"""
+      JOIN pg_catalog.pg_language AS l ON l.oid OPERATOR(pg_catalog.=) p.prolang
+     WHERE l.lanname OPERATOR(pg_catalog.=) 'c' AND p.probin IS NOT NULL"""
 _PLUGINS: LiteralString = """
-    SELECT DISTINCT plugin::text FROM pg_catalog.pg_replication_slots WHERE plugin IS NOT NULL"""
+    SELECT DISTINCT plugin::pg_catalog.text FROM pg_catalog.pg_replication_slots WHERE plugin IS NOT NULL"""
 _METHODS: LiteralString = """
     SELECT DISTINCT auth_method FROM pg_catalog.pg_hba_file_rules WHERE auth_method IS NOT NULL"""
 _HBA_ERRORS: LiteralString = "SELECT error FROM pg_catalog.pg_hba_file_rules WHERE error IS NOT NULL"
 _COLLATOR: LiteralString = """
     SELECT pg_catalog.pg_collation_actual_version(oid)
-      FROM pg_catalog.pg_collation WHERE collname = 'und-x-icu'"""
+      FROM pg_catalog.pg_collation WHERE collname OPERATOR(pg_catalog.=) 'und-x-icu'"""
 _SORTED_BY_ICU: LiteralString = """
     SELECT EXISTS (
-        SELECT FROM pg_catalog.pg_depend AS d JOIN pg_catalog.pg_collation AS c ON c.oid = d.refobjid
-         WHERE d.refclassid = 'pg_catalog.pg_collation'::pg_catalog.regclass
-           AND c.collprovider = 'i' AND d.objid >= 16384)
+        SELECT FROM pg_catalog.pg_depend AS d
+          JOIN pg_catalog.pg_collation AS c ON c.oid OPERATOR(pg_catalog.=) d.refobjid
+         WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_collation'::pg_catalog.regclass
+           AND c.collprovider OPERATOR(pg_catalog.=) 'i' AND d.objid OPERATOR(pg_catalog.>=) 16384)
         OR EXISTS (
-        SELECT FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_collation AS c ON c.oid = a.attcollation
-         WHERE c.collprovider = 'i' AND a.attrelid >= 16384)
+        SELECT FROM pg_catalog.pg_attribute AS a
+          JOIN pg_catalog.pg_collation AS c ON c.oid OPERATOR(pg_catalog.=) a.attcollation
+         WHERE c.collprovider OPERATOR(pg_catalog.=) 'i' AND a.attrelid OPERATOR(pg_catalog.>=) 16384)
         OR EXISTS (
         SELECT FROM pg_catalog.pg_database AS d
-         WHERE d.datname = pg_catalog.current_database()
-           AND pg_catalog.to_jsonb(d) ->> 'datlocprovider' = 'i')"""
+         WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+           AND (pg_catalog.to_jsonb(d) OPERATOR(pg_catalog.->>) 'datlocprovider')
+               OPERATOR(pg_catalog.=) 'i')"""
 _USES_XML: LiteralString = """
     SELECT EXISTS (
         SELECT FROM pg_catalog.pg_attribute
-         WHERE atttypid IN ('pg_catalog.xml'::pg_catalog.regtype, 'pg_catalog.xml[]'::pg_catalog.regtype)
-           AND attrelid >= 16384)
+         WHERE atttypid OPERATOR(pg_catalog.=) ANY (
+               ARRAY['pg_catalog.xml'::pg_catalog.regtype, 'pg_catalog.xml[]'::pg_catalog.regtype])
+           AND attrelid OPERATOR(pg_catalog.>=) 16384)
         OR EXISTS (
         SELECT FROM pg_catalog.pg_proc
-         WHERE oid >= 16384 AND ('pg_catalog.xml'::pg_catalog.regtype = ANY (proargtypes)
-            OR prorettype = 'pg_catalog.xml'::pg_catalog.regtype))"""
+         WHERE oid OPERATOR(pg_catalog.>=) 16384
+           AND ('pg_catalog.xml'::pg_catalog.regtype OPERATOR(pg_catalog.=) ANY (proargtypes)
+                OR prorettype OPERATOR(pg_catalog.=) 'pg_catalog.xml'::pg_catalog.regtype))"""
 _DICTIONARIES: LiteralString = """
     SELECT dictinitoption FROM pg_catalog.pg_ts_dict WHERE dictinitoption IS NOT NULL"""
 _SEARCH_FILE = re.compile(r"\b(?:dictfile|afffile|stopwords|synonyms|rules)\s*=\s*'([^']+)'", re.IGNORECASE)
-_SHARED: LiteralString = "SELECT setting FROM pg_catalog.pg_config WHERE name = 'SHAREDIR'"
+_SHARED: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_config WHERE name OPERATOR(pg_catalog.=) 'SHAREDIR'"
+)
 _PRELOADED = "shared_preload_libraries"
 _LOADED = (_PRELOADED, "session_preload_libraries", "archive_library", "oauth_validator_libraries")
 _LOADED_AS_PLUGINS = "local_preload_libraries"

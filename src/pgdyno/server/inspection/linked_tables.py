@@ -16,76 +16,108 @@ from pgdyno.server.inspection.column_statistics import MOST_ROWS, within
 _MOST_NAMED = 8
 _OPERATOR = re.compile(r"""OPERATOR\((?:\w+|"(?:[^"]|"")+")\.[-+*/<>=~!@#%^&|`?]+\)""")
 _TABLES = """
-SELECT c.oid, n.nspname, c.relname, c.relkind = 'p', stored.tuples, stored.size_bytes, stored.is_unknown,
-       ARRAY(SELECT a.attname::text FROM pg_attribute a
-             WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+SELECT c.oid, n.nspname, c.relname, c.relkind OPERATOR(pg_catalog.=) 'p', stored.tuples, stored.size_bytes,
+       stored.is_unknown,
+       ARRAY(SELECT a.attname::pg_catalog.text FROM pg_catalog.pg_attribute a
+             WHERE a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0
+               AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.=) ''
              ORDER BY a.attnum),
-       ARRAY(SELECT a.attname::text
-             FROM (SELECT i.indkey[0:i.indnkeyatts - 1] AS numbers FROM pg_index i
-                   WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate AND i.indisvalid
-                     AND i.indpred IS NULL AND NOT 0 = ANY (i.indkey)
-                     AND NOT EXISTS (SELECT 1 FROM pg_attribute k
-                                     WHERE k.attrelid = c.oid AND NOT k.attnotnull
-                                       AND k.attnum = ANY (i.indkey[0:i.indnkeyatts - 1]))
+       ARRAY(SELECT a.attname::pg_catalog.text
+             FROM (SELECT i.indkey[0:i.indnkeyatts OPERATOR(pg_catalog.-) 1] AS numbers
+                   FROM pg_catalog.pg_index i
+                   WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisunique AND i.indimmediate
+                     AND i.indisvalid AND i.indpred IS NULL
+                     AND NOT 0 OPERATOR(pg_catalog.=) ANY (i.indkey)
+                     AND NOT EXISTS (
+                         SELECT 1 FROM pg_catalog.pg_attribute k
+                         WHERE k.attrelid OPERATOR(pg_catalog.=) c.oid AND NOT k.attnotnull
+                           AND k.attnum OPERATOR(pg_catalog.=) ANY (
+                               i.indkey[0:i.indnkeyatts OPERATOR(pg_catalog.-) 1]))
                    ORDER BY NOT i.indisprimary, i.indnkeyatts, i.indexrelid LIMIT 1) best,
-                  unnest(best.numbers) WITH ORDINALITY AS k(number, place)
-             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.number ORDER BY k.place),
-       has_table_privilege(c.oid, 'SELECT'), row_security_active(c.oid), stored.is_elsewhere
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+                  pg_catalog.unnest(best.numbers) WITH ORDINALITY AS k(number, place)
+             JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
+                  AND a.attnum OPERATOR(pg_catalog.=) k.number
+             ORDER BY k.place),
+       pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid),
+       stored.is_elsewhere
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace,
      LATERAL (
-         SELECT coalesce(sum(greatest(l.reltuples, 0)), 0)::float8 AS tuples,
-                coalesce(sum(pg_total_relation_size(l.oid)), 0)::bigint AS size_bytes,
-                coalesce(bool_or(l.reltuples <= 0 AND pg_relation_size(l.oid) > 0), false) AS is_unknown,
-                coalesce(bool_or(l.relkind = 'f'), false) AS is_elsewhere
-         FROM pg_class l
-         WHERE l.relkind IN ('r', 'f')
-           AND (l.oid = c.oid OR l.oid IN (SELECT t.relid FROM pg_partition_tree(c.oid) t WHERE t.isleaf))
+         SELECT COALESCE(pg_catalog.sum(GREATEST(l.reltuples, 0)), 0)::pg_catalog.float8 AS tuples,
+                COALESCE(pg_catalog.sum(pg_catalog.pg_total_relation_size(l.oid)), 0)::pg_catalog.int8
+                AS size_bytes,
+                COALESCE(pg_catalog.bool_or(l.reltuples OPERATOR(pg_catalog.<=) 0
+                         AND pg_catalog.pg_relation_size(l.oid) OPERATOR(pg_catalog.>) 0), false)
+                AS is_unknown,
+                COALESCE(pg_catalog.bool_or(l.relkind OPERATOR(pg_catalog.=) 'f'), false) AS is_elsewhere
+         FROM pg_catalog.pg_class l
+         WHERE l.relkind OPERATOR(pg_catalog.=) ANY ('{r,f}'::pg_catalog."char"[])
+           AND (l.oid OPERATOR(pg_catalog.=) c.oid OR l.oid OPERATOR(pg_catalog.=) ANY (
+                    SELECT t.relid FROM pg_catalog.pg_partition_tree(c.oid) t WHERE t.isleaf))
      ) stored
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence <> 't'
-  AND n.nspname !~ '^(pg_|information_schema$)'
-  AND NOT EXISTS (SELECT 1 FROM pg_depend d
-                  WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[])
+  AND NOT c.relispartition AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
+  AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+                  WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                    AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'e')
 ORDER BY n.nspname, c.relname
 """
 # Of a partitioned table's foreign key, the partitions have copies, which name it as their parent. A domain's
 # CHECK is a function of its owner: values are cast to the type below. MATCH FULL and SIMPLE ask for the same.
 _LINKS = """
 WITH RECURSIVE below AS (
-    SELECT t.oid, t.oid AS type FROM pg_type t
-    UNION ALL SELECT b.oid, t.typbasetype FROM below b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
+    SELECT t.oid, t.oid AS type FROM pg_catalog.pg_type t
+    UNION ALL
+    SELECT b.oid, t.typbasetype
+    FROM below b JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) b.type
+    WHERE t.typtype OPERATOR(pg_catalog.=) 'd'
 ), base AS (
-    SELECT b.oid, format_type(b.type, -1) AS name
-    FROM below b JOIN pg_type t ON t.oid = b.type WHERE t.typtype <> 'd'
+    SELECT b.oid, pg_catalog.format_type(b.type, -1) AS name
+    FROM below b JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) b.type
+    WHERE t.typtype OPERATOR(pg_catalog.<>) 'd'
 )
 SELECT f.conname,
-       coalesce(pg_partition_root(f.conrelid), f.conrelid)::oid, cn.nspname, c.relname, c.relkind = 'p',
-       coalesce(pg_partition_root(f.confrelid), f.confrelid)::oid, tn.nspname, t.relname, t.relkind = 'p',
+       COALESCE(pg_catalog.pg_partition_root(f.conrelid), f.conrelid)::pg_catalog.oid,
+       cn.nspname, c.relname, c.relkind OPERATOR(pg_catalog.=) 'p',
+       COALESCE(pg_catalog.pg_partition_root(f.confrelid), f.confrelid)::pg_catalog.oid,
+       tn.nspname, t.relname, t.relkind OPERATOR(pg_catalog.=) 'p',
        pairs.columns, pairs.types, pairs.key, pairs.key_types, pairs.operators, pairs.are_required,
-       f.confdeltype = 'c', coalesce((to_jsonb(f) ->> 'conperiod')::bool, false), f.convalidated
-FROM pg_constraint f
-JOIN pg_class c ON c.oid = f.conrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace
-JOIN pg_class t ON t.oid = f.confrelid JOIN pg_namespace tn ON tn.oid = t.relnamespace,
+       f.confdeltype OPERATOR(pg_catalog.=) 'c',
+       COALESCE((pg_catalog.to_jsonb(f) OPERATOR(pg_catalog.->>) 'conperiod')::pg_catalog.bool, false),
+       f.convalidated
+FROM pg_catalog.pg_constraint f
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) f.conrelid
+JOIN pg_catalog.pg_namespace cn ON cn.oid OPERATOR(pg_catalog.=) c.relnamespace
+JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) f.confrelid
+JOIN pg_catalog.pg_namespace tn ON tn.oid OPERATOR(pg_catalog.=) t.relnamespace,
 LATERAL (
-    SELECT array_agg(a.attname::text ORDER BY k.place) AS columns,
-           array_agg(own.name ORDER BY k.place) AS types,
-           array_agg(b.attname::text ORDER BY k.place) AS key,
-           array_agg(its.name ORDER BY k.place) AS key_types,
-           array_agg(format('OPERATOR(%I.%s)', opn.nspname, o.oprname) ORDER BY k.place) AS operators,
-           bool_and(a.attnotnull) AS are_required
-    FROM unnest(f.conkey, f.confkey, f.conpfeqop) WITH ORDINALITY AS k(number, referenced, operator, place)
-    JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number
-    JOIN base own ON own.oid = a.atttypid
-    JOIN pg_attribute b ON b.attrelid = f.confrelid AND b.attnum = k.referenced
-    JOIN base its ON its.oid = b.atttypid
-    JOIN pg_operator o ON o.oid = k.operator JOIN pg_namespace opn ON opn.oid = o.oprnamespace
+    SELECT pg_catalog.array_agg(a.attname::pg_catalog.text ORDER BY k.place) AS columns,
+           pg_catalog.array_agg(own.name ORDER BY k.place) AS types,
+           pg_catalog.array_agg(b.attname::pg_catalog.text ORDER BY k.place) AS key,
+           pg_catalog.array_agg(its.name ORDER BY k.place) AS key_types,
+           pg_catalog.array_agg(
+               pg_catalog.format('OPERATOR(%I.%s)', opn.nspname, o.oprname) ORDER BY k.place) AS operators,
+           pg_catalog.bool_and(a.attnotnull) AS are_required
+    FROM ROWS FROM (pg_catalog.unnest(f.conkey), pg_catalog.unnest(f.confkey),
+                    pg_catalog.unnest(f.conpfeqop))
+         WITH ORDINALITY AS k(number, referenced, operator, place)
+    JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) f.conrelid
+         AND a.attnum OPERATOR(pg_catalog.=) k.number
+    JOIN base own ON own.oid OPERATOR(pg_catalog.=) a.atttypid
+    JOIN pg_catalog.pg_attribute b ON b.attrelid OPERATOR(pg_catalog.=) f.confrelid
+         AND b.attnum OPERATOR(pg_catalog.=) k.referenced
+    JOIN base its ON its.oid OPERATOR(pg_catalog.=) b.atttypid
+    JOIN pg_catalog.pg_operator o ON o.oid OPERATOR(pg_catalog.=) k.operator
+    JOIN pg_catalog.pg_namespace opn ON opn.oid OPERATOR(pg_catalog.=) o.oprnamespace
 ) pairs
-WHERE f.contype = 'f' AND f.conparentid = 0 AND pairs.columns IS NOT NULL
+WHERE f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog.=) 0
+  AND pairs.columns IS NOT NULL
 ORDER BY cn.nspname, c.relname, f.conname
 """
 _SEQUENCES = """
-SELECT schemaname, sequencename, last_value FROM pg_sequences WHERE last_value IS NOT NULL
+SELECT schemaname, sequencename, last_value FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL
 """
-_LARGE_OBJECTS = "SELECT EXISTS (SELECT 1 FROM pg_largeobject_metadata)"
+_LARGE_OBJECTS = "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_largeobject_metadata)"
 
 
 class LinkedTables(NamedTuple):

@@ -21,11 +21,12 @@ _AS_CONFIGURED: Settings = dict.fromkeys(
 )
 _OVERRIDES: LiteralString = """
     SELECT r.rolname, d.datname, c.setting,
-           LEAST(CASE WHEN r.rolconnlimit >= 0 AND NOT r.rolsuper THEN r.rolconnlimit END,
-                 CASE WHEN d.datconnlimit >= 0 THEN d.datconnlimit END)
+           LEAST(CASE WHEN r.rolconnlimit OPERATOR(pg_catalog.>=) 0 AND NOT r.rolsuper
+                      THEN r.rolconnlimit END,
+                 CASE WHEN d.datconnlimit OPERATOR(pg_catalog.>=) 0 THEN d.datconnlimit END)
       FROM pg_catalog.pg_db_role_setting s
-      LEFT JOIN pg_catalog.pg_roles r ON r.oid = s.setrole
-      LEFT JOIN pg_catalog.pg_database d ON d.oid = s.setdatabase
+      LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.setrole
+      LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.setdatabase
      CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) AS c(setting)
      ORDER BY r.rolname NULLS FIRST, d.datname NULLS FIRST, c.setting"""
 

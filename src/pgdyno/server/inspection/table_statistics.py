@@ -30,100 +30,152 @@ FORMS_OF_VALUES: Settings = {
 _TABLES = """
 WITH RECURSIVE stored AS (
     -- Partitions by hash are taken together: their rows find them by their keys.
-    SELECT c.oid, c.oid AS root, false AS is_within, p.partstrat = 'h' AS is_by_hash
-    FROM pg_class c LEFT JOIN pg_partitioned_table p ON p.partrelid = c.oid
-    WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
+    SELECT c.oid, c.oid AS root, false AS is_within, p.partstrat OPERATOR(pg_catalog.=) 'h' AS is_by_hash
+    FROM pg_catalog.pg_class c
+    LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid OPERATOR(pg_catalog.=) c.oid
+    WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[]) AND NOT c.relispartition
     UNION ALL
-    SELECT i.inhrelid, s.root, s.is_within OR s.is_by_hash, p.partstrat = 'h'
-    FROM stored s JOIN pg_inherits i ON i.inhparent = s.oid
-    JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition AND c.relkind IN ('r', 'p')
-    LEFT JOIN pg_partitioned_table p ON p.partrelid = i.inhrelid
+    SELECT i.inhrelid, s.root, s.is_within OR s.is_by_hash, p.partstrat OPERATOR(pg_catalog.=) 'h'
+    FROM stored s
+    JOIN pg_catalog.pg_inherits i ON i.inhparent OPERATOR(pg_catalog.=) s.oid
+    JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) i.inhrelid AND c.relispartition
+         AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[])
+    LEFT JOIN pg_catalog.pg_partitioned_table p ON p.partrelid OPERATOR(pg_catalog.=) i.inhrelid
 )
-SELECT c.oid, s.root, n.nspname, c.relname, c.reltuples::float8, pg_relation_size(c.oid),
-       pg_total_relation_size(c.oid), c.relkind = 'p', pg_get_partition_constraintdef(c.oid)
-FROM stored s JOIN pg_class c ON c.oid = s.oid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE NOT coalesce(s.is_within, false) AND (c.relkind = 'r' OR s.is_by_hash) AND c.relpersistence <> 't'
-  AND n.nspname !~ '^(pg_|information_schema$)'
-  AND NOT EXISTS (SELECT 1 FROM pg_depend d
-                  WHERE d.classid = 'pg_class'::regclass AND d.objid = s.root AND d.deptype = 'e')
+SELECT c.oid, s.root, n.nspname, c.relname, c.reltuples::pg_catalog.float8,
+       pg_catalog.pg_relation_size(c.oid), pg_catalog.pg_total_relation_size(c.oid),
+       c.relkind OPERATOR(pg_catalog.=) 'p', pg_catalog.pg_get_partition_constraintdef(c.oid)
+FROM stored s
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) s.oid
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE NOT COALESCE(s.is_within, false) AND (c.relkind OPERATOR(pg_catalog.=) 'r' OR s.is_by_hash)
+  AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
+  AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+                  WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                    AND d.objid OPERATOR(pg_catalog.=) s.root AND d.deptype OPERATOR(pg_catalog.=) 'e')
 ORDER BY n.nspname, c.relname
 """
 _LEAVES = """
-SELECT c.oid, c.reltuples::float8, pg_relation_size(c.oid), pg_total_relation_size(c.oid)
-FROM pg_partition_tree(%s) t JOIN pg_class c ON c.oid = t.relid WHERE t.isleaf ORDER BY c.reltuples DESC
+SELECT c.oid, c.reltuples::pg_catalog.float8, pg_catalog.pg_relation_size(c.oid),
+       pg_catalog.pg_total_relation_size(c.oid)
+FROM pg_catalog.pg_partition_tree(%s) t
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) t.relid
+WHERE t.isleaf ORDER BY c.reltuples DESC
 """
 _COLUMNS = """
 WITH RECURSIVE base AS (
     SELECT a.attnum, a.atttypid AS type, a.atttypmod AS modifier, a.attnotnull AS is_not_null
-    FROM pg_attribute a WHERE a.attrelid = %(table)s AND a.attnum > 0 AND NOT a.attisdropped
-      AND a.attgenerated = ''
+    FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid OPERATOR(pg_catalog.=) %(table)s AND a.attnum OPERATOR(pg_catalog.>) 0
+      AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.=) ''
     UNION ALL
-    SELECT b.attnum, t.typbasetype, CASE WHEN b.modifier < 0 THEN t.typtypmod ELSE b.modifier END,
+    SELECT b.attnum, t.typbasetype,
+           CASE WHEN b.modifier OPERATOR(pg_catalog.<) 0 THEN t.typtypmod ELSE b.modifier END,
            b.is_not_null OR t.typnotnull
-    FROM base b JOIN pg_type t ON t.oid = b.type WHERE t.typtype = 'd'
+    FROM base b JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) b.type
+    WHERE t.typtype OPERATOR(pg_catalog.=) 'd'
 )
 SELECT a.attname, t.typname, b.modifier, b.is_not_null,
-       has_column_privilege(a.attrelid, a.attnum, 'SELECT') AND NOT row_security_active(a.attrelid),
+       pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT')
+       AND NOT pg_catalog.row_security_active(a.attrelid),
        e.typname,
-       ARRAY(SELECT l.enumlabel::text FROM pg_enum l WHERE l.enumtypid = coalesce(e.oid, t.oid)
+       ARRAY(SELECT l.enumlabel::pg_catalog.text FROM pg_catalog.pg_enum l
+             WHERE l.enumtypid OPERATOR(pg_catalog.=) COALESCE(e.oid, t.oid)
              ORDER BY l.enumsortorder)
-FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd'
-JOIN pg_attribute a ON a.attrelid = %(table)s AND a.attnum = b.attnum
-LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A'
+FROM base b
+JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) b.type AND t.typtype OPERATOR(pg_catalog.<>) 'd'
+JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) %(table)s
+     AND a.attnum OPERATOR(pg_catalog.=) b.attnum
+LEFT JOIN pg_catalog.pg_type e ON e.oid OPERATOR(pg_catalog.=) t.typelem
+     AND t.typcategory OPERATOR(pg_catalog.=) 'A'
 ORDER BY a.attnum
 """
 _STATISTICS = f"""
 SELECT a.attname, {FROM_PG_STATS}
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
-JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname
-WHERE c.oid = %s AND NOT s.inherited
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
+JOIN pg_catalog.pg_stats s ON s.schemaname OPERATOR(pg_catalog.=) n.nspname
+     AND s.tablename OPERATOR(pg_catalog.=) c.relname AND s.attname OPERATOR(pg_catalog.=) a.attname
+WHERE c.oid OPERATOR(pg_catalog.=) %s AND NOT s.inherited
 """  # noqa: S608 — constants
 _KEYS = """
-SELECT ARRAY(SELECT a.attname::text
-             FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY AS k(number, place)
-             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number ORDER BY k.place)
-FROM pg_index i
-WHERE i.indrelid = %s AND i.indisunique AND i.indpred IS NULL AND NOT 0 = ANY (i.indkey)
+SELECT ARRAY(SELECT a.attname::pg_catalog.text
+             FROM pg_catalog.unnest(i.indkey[0:i.indnkeyatts OPERATOR(pg_catalog.-) 1])
+                  WITH ORDINALITY AS k(number, place)
+             JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) i.indrelid
+                  AND a.attnum OPERATOR(pg_catalog.=) k.number
+             ORDER BY k.place)
+FROM pg_catalog.pg_index i
+WHERE i.indrelid OPERATOR(pg_catalog.=) %s AND i.indisunique AND i.indpred IS NULL
+  AND NOT 0 OPERATOR(pg_catalog.=) ANY (i.indkey)
 ORDER BY NOT i.indisprimary, i.indnkeyatts, i.indexrelid
 """
 _FOREIGN_KEYS = """
 SELECT f.conname,
-       ARRAY(SELECT a.attname::text FROM unnest(f.conkey) WITH ORDINALITY AS k(number, place)
-             JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = k.number ORDER BY k.place),
+       ARRAY(SELECT a.attname::pg_catalog.text
+             FROM pg_catalog.unnest(f.conkey) WITH ORDINALITY AS k(number, place)
+             JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) f.conrelid
+                  AND a.attnum OPERATOR(pg_catalog.=) k.number
+             ORDER BY k.place),
        f.confrelid,
-       ARRAY(SELECT a.attname::text FROM unnest(f.confkey) WITH ORDINALITY AS k(number, place)
-             JOIN pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = k.number ORDER BY k.place)
-FROM pg_constraint f LEFT JOIN pg_constraint p ON p.oid = f.conparentid
-WHERE f.conrelid = %s AND f.contype = 'f' AND p.conrelid IS DISTINCT FROM f.conrelid ORDER BY f.conname
+       ARRAY(SELECT a.attname::pg_catalog.text
+             FROM pg_catalog.unnest(f.confkey) WITH ORDINALITY AS k(number, place)
+             JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) f.confrelid
+                  AND a.attnum OPERATOR(pg_catalog.=) k.number
+             ORDER BY k.place)
+FROM pg_catalog.pg_constraint f
+LEFT JOIN pg_catalog.pg_constraint p ON p.oid OPERATOR(pg_catalog.=) f.conparentid
+WHERE f.conrelid OPERATOR(pg_catalog.=) %s AND f.contype OPERATOR(pg_catalog.=) 'f'
+  AND (p.conrelid OPERATOR(pg_catalog.<>) f.conrelid) IS NOT FALSE
+ORDER BY f.conname
 """
 _EXPRESSIONS = """
-SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %(table)s AND contype = 'c'
-UNION ALL SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = %(table)s
-UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = %(table)s
-UNION ALL SELECT pg_get_constraintdef(d.oid)
-          FROM pg_constraint d JOIN pg_attribute a ON a.atttypid = d.contypid
-          WHERE a.attrelid = %(table)s AND d.contypid <> 0
+SELECT pg_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint
+WHERE conrelid OPERATOR(pg_catalog.=) %(table)s AND contype OPERATOR(pg_catalog.=) 'c'
+UNION ALL
+SELECT pg_catalog.pg_get_expr(adbin, adrelid) FROM pg_catalog.pg_attrdef
+WHERE adrelid OPERATOR(pg_catalog.=) %(table)s
+UNION ALL
+SELECT pg_catalog.pg_get_indexdef(indexrelid) FROM pg_catalog.pg_index
+WHERE indrelid OPERATOR(pg_catalog.=) %(table)s
+UNION ALL
+SELECT pg_catalog.pg_get_constraintdef(d.oid)
+FROM pg_catalog.pg_constraint d
+JOIN pg_catalog.pg_attribute a ON a.atttypid OPERATOR(pg_catalog.=) d.contypid
+WHERE a.attrelid OPERATOR(pg_catalog.=) %(table)s AND d.contypid OPERATOR(pg_catalog.<>) 0
 """
 _DEPENDENCIES = """
-SELECT (SELECT json_object_agg(a.attnum, a.attname) FROM pg_attribute a
-        WHERE a.attrelid = x.stxrelid AND a.attnum = ANY (x.stxkeys)),
-       s.dependencies::text
-FROM pg_statistic_ext x JOIN pg_namespace n ON n.oid = x.stxnamespace
-JOIN pg_stats_ext s ON s.statistics_schemaname = n.nspname AND s.statistics_name = x.stxname
-WHERE x.stxrelid = %s AND s.dependencies IS NOT NULL
+SELECT (SELECT pg_catalog.json_object_agg(a.attnum, a.attname) FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid OPERATOR(pg_catalog.=) x.stxrelid
+          AND a.attnum OPERATOR(pg_catalog.=) ANY (x.stxkeys)),
+       s.dependencies::pg_catalog.text
+FROM pg_catalog.pg_statistic_ext x
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) x.stxnamespace
+JOIN pg_catalog.pg_stats_ext s ON s.statistics_schemaname OPERATOR(pg_catalog.=) n.nspname
+     AND s.statistics_name OPERATOR(pg_catalog.=) x.stxname
+WHERE x.stxrelid OPERATOR(pg_catalog.=) %s AND s.dependencies IS NOT NULL
 """
 _VIEWS = """
-SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind = 'm' AND c.relispopulated AND n.nspname !~ '^(pg_|information_schema$)'
-  AND NOT EXISTS (SELECT 1 FROM pg_depend d
-                  WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+SELECT n.nspname, c.relname
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE c.relkind OPERATOR(pg_catalog.=) 'm' AND c.relispopulated
+  AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+                  WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+                    AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'e')
 ORDER BY c.oid
 """
 _HIDDEN = """
-SELECT x.stxname FROM pg_statistic_ext x JOIN pg_namespace n ON n.oid = x.stxnamespace
-WHERE x.stxrelid = %s AND 'f' = ANY (x.stxkind)
-  AND NOT EXISTS (SELECT 1 FROM pg_stats_ext s
-                  WHERE s.statistics_schemaname = n.nspname AND s.statistics_name = x.stxname)
+SELECT x.stxname
+FROM pg_catalog.pg_statistic_ext x
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) x.stxnamespace
+WHERE x.stxrelid OPERATOR(pg_catalog.=) %s AND 'f' OPERATOR(pg_catalog.=) ANY (x.stxkind)
+  AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_stats_ext s
+                  WHERE s.statistics_schemaname OPERATOR(pg_catalog.=) n.nspname
+                    AND s.statistics_name OPERATOR(pg_catalog.=) x.stxname)
 ORDER BY x.stxname
 """
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")

@@ -16,36 +16,43 @@ from pgdyno.server.inspection.columns import read_schemas
 # The 'main' fork alone, as the planner's estimate has it; a partitioned table has no pages.
 _TABLES: LiteralString = """
     SELECT n.nspname, c.relname, pg_catalog.format('%%I.%%I', n.nspname, c.relname),
-           n.nspname IN ('pg_catalog', 'pg_toast', 'information_schema'), c.relkind::text,
-           c.relpersistence = 't',
-           coalesce(pg_catalog.pg_relation_size(c.oid, 'main')
-                    / pg_catalog.current_setting('block_size')::bigint, 0),
-           (SELECT option_value::int FROM pg_catalog.pg_options_to_table(c.reloptions)
-             WHERE option_name = 'parallel_workers')
-      FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-     WHERE (n.nspname::text, c.relname::text) IN (
-           SELECT * FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::text[])) AS t)"""
+           n.nspname OPERATOR(pg_catalog.=) ANY (
+               ARRAY['pg_catalog', 'pg_toast', 'information_schema']::pg_catalog.name[]),
+           c.relkind::pg_catalog.text, c.relpersistence OPERATOR(pg_catalog.=) 't',
+           COALESCE(pg_catalog.pg_relation_size(c.oid, 'main') OPERATOR(pg_catalog./)
+                    pg_catalog.current_setting('block_size')::pg_catalog.int8, 0),
+           (SELECT option_value::pg_catalog.int4 FROM pg_catalog.pg_options_to_table(c.reloptions)
+             WHERE option_name OPERATOR(pg_catalog.=) 'parallel_workers')
+      FROM pg_catalog.pg_class AS c
+      JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+     WHERE (n.nspname::pg_catalog.text, c.relname::pg_catalog.text) OPERATOR(pg_catalog.=) ANY (
+           SELECT * FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]),
+                                    pg_catalog.unnest(%s::pg_catalog.text[])) AS t)"""
 _FUNCTIONS: LiteralString = """
-    SELECT n.nspname, p.proname, p.oid::regprocedure::text, p.proparallel::text
-      FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-     WHERE p.proname::text = ANY (%s::text[])
-     ORDER BY p.oid::regprocedure::text"""
+    SELECT n.nspname, p.proname, p.oid::pg_catalog.regprocedure::pg_catalog.text,
+           p.proparallel::pg_catalog.text
+      FROM pg_catalog.pg_proc AS p
+      JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+     WHERE p.proname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
+     ORDER BY p.oid::pg_catalog.regprocedure::pg_catalog.text"""
 _OPERATORS: LiteralString = """
-    SELECT o.oprname, p.oid::regprocedure::text, p.proparallel::text,
-           p.pronamespace = 'pg_catalog'::regnamespace
-      FROM pg_catalog.pg_operator AS o JOIN pg_catalog.pg_proc AS p ON p.oid = o.oprcode
-      JOIN pg_catalog.pg_namespace AS n ON n.oid = o.oprnamespace
-     WHERE o.oprname::text = ANY (%s::text[]) AND n.nspname::text = ANY (%s::text[])
-     ORDER BY p.oid::regprocedure::text"""
+    SELECT o.oprname, p.oid::pg_catalog.regprocedure::pg_catalog.text, p.proparallel::pg_catalog.text,
+           p.pronamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
+      FROM pg_catalog.pg_operator AS o
+      JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) o.oprcode
+      JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) o.oprnamespace
+     WHERE o.oprname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
+       AND n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
+     ORDER BY p.oid::pg_catalog.regprocedure::pg_catalog.text"""
 # Every process that is none of these is a background worker (GetBackendTypeDesc in miscinit.c, 14 to 18).
 _BUSY: LiteralString = """
-    SELECT count(*) FILTER (WHERE backend_type = 'parallel worker'),
-           count(*) FILTER (WHERE backend_type NOT IN (
+    SELECT pg_catalog.count(*) FILTER (WHERE backend_type OPERATOR(pg_catalog.=) 'parallel worker'),
+           pg_catalog.count(*) FILTER (WHERE backend_type OPERATOR(pg_catalog.<>) ALL (ARRAY[
                'parallel worker', 'client backend', 'autovacuum launcher', 'autovacuum worker', 'walsender',
                'standalone backend', 'dead-end client backend', 'archiver', 'background writer',
                'checkpointer', 'io worker', 'startup', 'walreceiver', 'walsummarizer', 'walwriter', 'logger',
-               'slotsync worker')),
-           count(*) FILTER (WHERE backend_type IS NULL)
+               'slotsync worker'])),
+           pg_catalog.count(*) FILTER (WHERE backend_type IS NULL)
       FROM pg_catalog.pg_stat_activity"""
 _BUSY_SOURCE = "pg_stat_activity.backend_type"
 _HIDDEN = Unknown("this role does not see other sessions (GRANT pg_monitor TO it shows them)")

@@ -27,34 +27,55 @@ _MOST_TRIES = 50  # arbitrary; each leaves out a constraint or a column's values
 _STAGING = sql.Identifier("pg_temp", "pgdyno_rows")
 _WITH_CONSTRAINT = """
 WITH RECURSIVE above AS (
-    SELECT to_regclass(%s) AS oid
-    UNION SELECT i.inhparent FROM above a JOIN pg_inherits i ON i.inhrelid = a.oid
+    SELECT pg_catalog.to_regclass(%s) AS oid
+    UNION SELECT i.inhparent
+    FROM above a JOIN pg_catalog.pg_inherits i ON i.inhrelid OPERATOR(pg_catalog.=) a.oid
 )
-SELECT n.nspname, c.relname FROM above a JOIN pg_class c ON c.oid = a.oid
-JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE NOT EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhrelid = c.oid AND %s)
-  AND (NOT %s OR EXISTS (SELECT 1 FROM pg_constraint k
-                         WHERE k.conrelid = c.oid AND k.conname = %s AND k.coninhcount = 0))
+SELECT n.nspname, c.relname
+FROM above a
+JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) a.oid
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.pg_inherits i
+                  WHERE i.inhrelid OPERATOR(pg_catalog.=) c.oid AND %s)
+  AND (NOT %s OR EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
+                         WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid
+                           AND k.conname OPERATOR(pg_catalog.=) %s
+                           AND k.coninhcount OPERATOR(pg_catalog.=) 0))
 """
 _SEQUENCES = """
 SELECT sn.nspname, s.relname, tn.nspname, t.relname, a.attname
-FROM (SELECT objid AS sequence, refobjid AS owner, refobjsubid AS number FROM pg_depend
-      WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass
-        AND refobjsubid > 0 AND deptype IN ('a', 'i')
-      UNION SELECT d.refobjid, ad.adrelid, ad.adnum FROM pg_attrdef ad
-      JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = ad.oid
-        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'n') used
-JOIN pg_class s ON s.oid = used.sequence AND s.relkind = 'S'
-JOIN pg_namespace sn ON sn.oid = s.relnamespace
-JOIN pg_class t ON t.oid = used.owner AND t.relkind IN ('r', 'p')
-JOIN pg_namespace tn ON tn.oid = t.relnamespace
-JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = used.number
-WHERE a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+FROM (SELECT objid AS sequence, refobjid AS owner, refobjsubid AS number FROM pg_catalog.pg_depend
+      WHERE classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND refobjsubid OPERATOR(pg_catalog.>) 0
+        AND deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[])
+      UNION SELECT d.refobjid, ad.adrelid, ad.adnum
+      FROM pg_catalog.pg_attrdef ad
+      JOIN pg_catalog.pg_depend d
+           ON d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_attrdef'::pg_catalog.regclass
+           AND d.objid OPERATOR(pg_catalog.=) ad.oid
+           AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+           AND d.deptype OPERATOR(pg_catalog.=) 'n') used
+JOIN pg_catalog.pg_class s ON s.oid OPERATOR(pg_catalog.=) used.sequence
+     AND s.relkind OPERATOR(pg_catalog.=) 'S'
+JOIN pg_catalog.pg_namespace sn ON sn.oid OPERATOR(pg_catalog.=) s.relnamespace
+JOIN pg_catalog.pg_class t ON t.oid OPERATOR(pg_catalog.=) used.owner
+     AND t.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[])
+JOIN pg_catalog.pg_namespace tn ON tn.oid OPERATOR(pg_catalog.=) t.relnamespace
+JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid
+     AND a.attnum OPERATOR(pg_catalog.=) used.number
+WHERE a.atttypid OPERATOR(pg_catalog.=) ANY (
+    '{pg_catalog.int2,pg_catalog.int4,pg_catalog.int8}'::pg_catalog.regtype[])
 ORDER BY 1, 2
 """
-_IS_PARTITIONED = "SELECT relkind = 'p' FROM pg_class WHERE oid = pg_catalog.to_regclass(%s)"
+_IS_PARTITIONED = """
+SELECT relkind OPERATOR(pg_catalog.=) 'p' FROM pg_catalog.pg_class
+WHERE oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)
+"""
 _FORCED = """
-SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+SELECT n.nspname, c.relname
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE c.relforcerowsecurity
 """
 
@@ -139,7 +160,9 @@ class MadeUpCopy:
                 highest[path] = max(highest.get(path, 0), value or 0)
             for path, value in highest.items():
                 identifier = sql.Identifier(*path).as_string(self.connection)
-                setting = sql.SQL("SELECT pg_catalog.setval({}::pg_catalog.regclass, {}) WHERE {} > 0")
+                setting = sql.SQL(
+                    "SELECT pg_catalog.setval({}::pg_catalog.regclass, {}) WHERE {} OPERATOR(pg_catalog.>) 0"
+                )
                 try:
                     self.connection.execute(setting.format(identifier, value, value))
                 except psycopg.DataError as error:
@@ -182,7 +205,7 @@ class MadeUpCopy:
             return self._copy(table.identifier, table.columns, blocks(frozenset(attempt.emptied)), tell)
         run = self.connection.execute
         run(sql.SQL("DROP TABLE IF EXISTS {}").format(_STAGING))
-        run(sql.SQL("CREATE TEMPORARY TABLE pgdyno_rows (LIKE {})").format(table.identifier))
+        run(sql.SQL("CREATE TEMPORARY TABLE pg_catalog.pgdyno_rows (LIKE {})").format(table.identifier))
         made = self._copy(_STAGING, table.columns, blocks(frozenset(attempt.emptied)), tell)
         [[bound]] = run(
             "SELECT pg_catalog.pg_get_partition_constraintdef(pg_catalog.to_regclass(%s))",

@@ -37,7 +37,7 @@ _LATER_SETTINGS = """
 SELECT pg_catalog.set_config(s.name, wanted.value, true)
 FROM pg_catalog.pg_settings s
 JOIN (VALUES ('restrict_nonsystem_relation_kind', 'view, foreign-table'), ('transaction_timeout', '0'))
-     AS wanted (name, value) ON wanted.name = s.name
+     AS wanted (name, value) ON wanted.name OPERATOR(pg_catalog.=) s.name
 """
 # These functions see the present, unlike queries of catalogues in this snapshot. A view has no file, and no
 # partitioned table becomes one.
@@ -45,7 +45,7 @@ _OTHERS = """
 SELECT w.name
 FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.oid[]),
                 pg_catalog.unnest(%s::pg_catalog.bool[])) AS w (name, oid, has_parts)
-WHERE pg_catalog.to_regclass(w.name)::pg_catalog.oid IS DISTINCT FROM w.oid
+WHERE (pg_catalog.to_regclass(w.name)::pg_catalog.oid OPERATOR(pg_catalog.<>) w.oid) IS NOT FALSE
    OR NOT (w.has_parts OR pg_catalog.pg_relation_filenode(w.oid) IS NOT NULL)
 """
 

@@ -71,7 +71,7 @@ class Sampling:
         for text in texts:
             hashed = sql.SQL("pg_catalog.hashtextextended({}, {})").format(text, hashed)
         limit = min(round(2 * self.share * _HALF) - _HALF, _HALF - 1)
-        return sql.SQL("{} < {}::pg_catalog.int8").format(hashed, str(limit))
+        return sql.SQL("{} OPERATOR(pg_catalog.<) {}::pg_catalog.int8").format(hashed, str(limit))
 
 
 def missing_keys(link: Link) -> sql.Composed:

@@ -21,8 +21,9 @@ _KEYS = 5000
 """Rows that are asked for at once: arbitrary, some milliseconds of the server's."""
 _SET_SEQUENCE = """
 SELECT pg_catalog.setval(s.oid::pg_catalog.regclass, %s) FROM pg_catalog.pg_class s
-JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
-WHERE s.relkind = 'S' AND n.nspname = %s AND s.relname = %s
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+WHERE s.relkind OPERATOR(pg_catalog.=) 'S' AND n.nspname OPERATOR(pg_catalog.=) %s
+  AND s.relname OPERATOR(pg_catalog.=) %s
 """
 
 

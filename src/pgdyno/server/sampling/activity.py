@@ -23,10 +23,12 @@ from pgdyno.server.process.processes import children, resident_bytes
 
 # The checkpointer sleeps in CheckpointerMain; in everything else it does, it writes or waits to write.
 _ACTIVITY: LiteralString = """
-SELECT backend_type, wait_event_type, wait_event, count(*)
+SELECT backend_type, wait_event_type, wait_event, pg_catalog.count(*)
 FROM pg_catalog.pg_stat_activity
-WHERE pid <> pg_catalog.pg_backend_pid()
-  AND (state = 'active' OR backend_type = 'checkpointer' AND wait_event IS DISTINCT FROM 'CheckpointerMain')
+WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+  AND (state OPERATOR(pg_catalog.=) 'active'
+       OR backend_type OPERATOR(pg_catalog.=) 'checkpointer'
+          AND (wait_event OPERATOR(pg_catalog.<>) 'CheckpointerMain') IS NOT FALSE)
 GROUP BY 1, 2, 3
 """
 _BUSY = frozenset({"client backend", "parallel worker"})

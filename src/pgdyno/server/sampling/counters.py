@@ -18,29 +18,36 @@ import psycopg
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
 _VIEWS: Mapping[str, LiteralString] = {
-    "pg_stat_wal": "SELECT 'pg_stat_wal.' || key, value FROM pg_stat_wal v, jsonb_each(to_jsonb(v))",
-    "pg_stat_checkpointer": (
-        "SELECT 'pg_stat_checkpointer.' || key, value FROM pg_stat_checkpointer v, jsonb_each(to_jsonb(v))"
-    ),
-    "pg_stat_bgwriter": (
-        "SELECT 'pg_stat_bgwriter.' || key, value FROM pg_stat_bgwriter v, jsonb_each(to_jsonb(v))"
-    ),
-    "pg_stat_database": (
-        "SELECT 'pg_stat_database.' || key, value FROM pg_stat_database v, jsonb_each(to_jsonb(v))"
-        " WHERE datname = current_database()"
-    ),
-    "pg_stat_user_tables": (
-        "SELECT 'pg_stat_all_tables.' || key, value FROM pg_stat_user_tables v, jsonb_each(to_jsonb(v))"
-    ),
-    "pg_stat_io": (
-        "SELECT replace(concat_ws('.', 'pg_stat_io', backend_type, object, context, key), ' ', '_'), value"
-        " FROM pg_stat_io v, jsonb_each(to_jsonb(v))"
-    ),
+    "pg_stat_wal": """
+SELECT 'pg_stat_wal.' OPERATOR(pg_catalog.||) key, value
+FROM pg_catalog.pg_stat_wal v, pg_catalog.jsonb_each(pg_catalog.to_jsonb(v))""",
+    "pg_stat_checkpointer": """
+SELECT 'pg_stat_checkpointer.' OPERATOR(pg_catalog.||) key, value
+FROM pg_catalog.pg_stat_checkpointer v, pg_catalog.jsonb_each(pg_catalog.to_jsonb(v))""",
+    "pg_stat_bgwriter": """
+SELECT 'pg_stat_bgwriter.' OPERATOR(pg_catalog.||) key, value
+FROM pg_catalog.pg_stat_bgwriter v, pg_catalog.jsonb_each(pg_catalog.to_jsonb(v))""",
+    "pg_stat_database": """
+SELECT 'pg_stat_database.' OPERATOR(pg_catalog.||) key, value
+FROM pg_catalog.pg_stat_database v, pg_catalog.jsonb_each(pg_catalog.to_jsonb(v))
+WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()""",
+    "pg_stat_user_tables": """
+SELECT 'pg_stat_all_tables.' OPERATOR(pg_catalog.||) key, value
+FROM pg_catalog.pg_stat_user_tables v, pg_catalog.jsonb_each(pg_catalog.to_jsonb(v))""",
+    "pg_stat_io": """
+SELECT pg_catalog.replace(
+           pg_catalog.concat_ws('.', 'pg_stat_io', backend_type, object, context, key), ' ', '_'), value
+FROM pg_catalog.pg_stat_io v, pg_catalog.jsonb_each(pg_catalog.to_jsonb(v))""",
 }
-_SUMS: LiteralString = (
-    "SELECT name, sum(value::float8) FROM ({}) AS counters (name, value)"
-    " WHERE jsonb_typeof(value) = 'number' GROUP BY name"
-)
+_KNOWN: LiteralString = """
+SELECT relname FROM pg_catalog.pg_class
+WHERE relnamespace OPERATOR(pg_catalog.=) 'pg_catalog'::pg_catalog.regnamespace
+  AND relname OPERATOR(pg_catalog.=) ANY (%s)
+"""
+_SUMS: LiteralString = """
+SELECT name, pg_catalog.sum(value::pg_catalog.float8) FROM ({}) AS counters (name, value)
+WHERE pg_catalog.jsonb_typeof(value) OPERATOR(pg_catalog.=) 'number' GROUP BY name
+"""
 _GAUGES = frozenset(
     {
         "datid",
@@ -55,9 +62,14 @@ _GAUGES = frozenset(
 )
 """Numbers in these views that count nothing."""
 
-_CLIENTS: LiteralString = (
-    "SELECT pid FROM pg_stat_activity"
-    " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+_CLIENTS: LiteralString = """
+SELECT pid FROM pg_catalog.pg_stat_activity
+WHERE datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+  AND backend_type OPERATOR(pg_catalog.=) 'client backend'
+  AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+"""
+_DEAD_TUPLES: LiteralString = (
+    "SELECT COALESCE(pg_catalog.sum(n_dead_tup), 0) FROM pg_catalog.pg_stat_user_tables"
 )
 _POLL_S = 0.01
 
@@ -67,10 +79,7 @@ def read_counters(connection: Connection) -> dict[str, float]:
 
     They only grow, unless they are reset or tables are dropped.
     """
-    known = connection.execute(
-        "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relname = ANY(%s)",
-        (list(_VIEWS),),
-    )
+    known = connection.execute(_KNOWN, (list(_VIEWS),))
     parts: list[LiteralString] = [_VIEWS[name] for (name,) in sorted(known.fetchall())]
     rows = connection.execute(_SUMS.format(" UNION ALL ".join(parts)))
     return {name: value for name, value in rows.fetchall() if name.rpartition(".")[2] not in _GAUGES}
@@ -84,13 +93,13 @@ def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[
 
 def read_dead_tuples(connection: Connection) -> int:
     """Return the dead rows of all tables of this database, as far as the server has noticed them."""
-    row = connection.execute("SELECT COALESCE(sum(n_dead_tup), 0) FROM pg_stat_user_tables").fetchone()
+    row = connection.execute(_DEAD_TUPLES).fetchone()
     return int(row[0]) if row is not None else 0
 
 
 def read_database_bytes(connection: Connection) -> int:
     """Return the size of this database."""
-    row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    row = connection.execute("SELECT pg_catalog.pg_database_size(pg_catalog.current_database())").fetchone()
     return int(row[0]) if row is not None else 0
 
 

@@ -20,13 +20,17 @@ from pgdyno.server.connection.query import ask
 _SOURCE = "pg_stat_statements"
 _TRACKED = "pg_stat_statements.track_planning"
 _SCHEMA: LiteralString = """
-    SELECT n.nspname::text
-      FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace
-     WHERE e.extname = 'pg_stat_statements'"""
+    SELECT n.nspname::pg_catalog.text
+      FROM pg_catalog.pg_extension e
+      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+     WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'"""
 _TOTALS: LiteralString = """
-    SELECT sum(s.plans)::bigint, sum(s.calls)::bigint, sum(s.total_plan_time), sum(s.total_exec_time)
-      FROM {}.pg_stat_statements s JOIN pg_catalog.pg_database d ON d.oid = s.dbid
-     WHERE d.datname = pg_catalog.current_database() AND s.plans > 0"""
+    SELECT pg_catalog.sum(s.plans)::pg_catalog.int8, pg_catalog.sum(s.calls)::pg_catalog.int8,
+           pg_catalog.sum(s.total_plan_time), pg_catalog.sum(s.total_exec_time)
+      FROM {}.pg_stat_statements s
+      JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.dbid
+     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+       AND s.plans OPERATOR(pg_catalog.>) 0"""
 
 
 def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> Fact[PlanningShare]:

@@ -29,13 +29,15 @@ _FEWEST = 6  # the server decides at the sixth whether it keeps one plan (planca
 _MOST = 12  # arbitrary: values enough to see that their plans differ, in some milliseconds per statement
 _PLANNED: LiteralString = "EXPLAIN (FORMAT JSON, VERBOSE, SUMMARY) "
 _RUN: LiteralString = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON, VERBOSE, SUMMARY) "
-_IS_KEPT: LiteralString = (
-    "SELECT generic_plans > 0 FROM pg_catalog.pg_prepared_statements WHERE name = 'pgdyno_planned'"
-)
+_IS_KEPT: LiteralString = """
+    SELECT generic_plans OPERATOR(pg_catalog.>) 0 FROM pg_catalog.pg_prepared_statements
+     WHERE name OPERATOR(pg_catalog.=) 'pgdyno_planned'"""
 _PARTITIONED: LiteralString = """
-    SELECT count(*) > 0
-      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-     WHERE (n.nspname || '.' || c.relname)::text = ANY (%s) AND (c.relispartition OR c.relkind = 'p')"""
+    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+     WHERE pg_catalog.concat_ws('.', n.nspname, c.relname) OPERATOR(pg_catalog.=) ANY (%s)
+       AND (c.relispartition OR c.relkind OPERATOR(pg_catalog.=) 'p')"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def deallocated(connection: Connection, name: sql.Identifier) -> Iterator[None]:
 
 
 def _type(connection: Connection, oid: int) -> sql.SQL:
-    row = connection.execute("SELECT pg_catalog.format_type(%s::oid, NULL)", (oid,)).fetchone()
+    row = connection.execute("SELECT pg_catalog.format_type(%s::pg_catalog.oid, NULL)", (oid,)).fetchone()
     return sql.SQL(row[0] if row else "unknown")  # the server's own words, quoted where they need it
 
 

@@ -14,16 +14,19 @@ from pgdyno.server.connection.connection_errors import failures_in_words
 
 _LOOK: LiteralString = """
 SELECT pid, state, wait_event_type, wait_event FROM pg_catalog.pg_stat_activity
-WHERE backend_type = 'client backend' AND pid <> pg_catalog.pg_backend_pid()
+WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
+  AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
 """
 _MAY_SEE: LiteralString = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
 _TOTALS: LiteralString = """
-SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint,
-       pg_catalog.sum(active_time + idle_in_transaction_time), pg_catalog.sum(sessions)::bigint
+SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8,
+       pg_catalog.sum(active_time OPERATOR(pg_catalog.+) idle_in_transaction_time),
+       pg_catalog.sum(sessions)::pg_catalog.int8
 FROM pg_catalog.pg_stat_database
 """
 _OLD_TOTALS: LiteralString = """
-SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint FROM pg_catalog.pg_stat_database
+SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8
+FROM pg_catalog.pg_stat_database
 """
 _WITH_SESSION_TIMES = 140_000
 _IN_TRANSACTION = "idle in transaction"  # also: (aborted)

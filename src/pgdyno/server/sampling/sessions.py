@@ -26,7 +26,7 @@ _LEAST_PAUSE_S = 0.02
 _WITH_IDS = 140_000  # the first version that shows the ids of statements
 # Of the view pg_stat_activity, the function alone: without its joins, a look costs a third.
 _SESSIONS = sql.SQL("""
-SELECT pid, xact_start::text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
+SELECT pid, xact_start::pg_catalog.text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
   pg_catalog.date_part('epoch', xact_start),
   CASE WHEN state OPERATOR(pg_catalog.=) 'idle' THEN pg_catalog.date_part('epoch', state_change) END
 FROM pg_catalog.pg_stat_get_activity(NULL)

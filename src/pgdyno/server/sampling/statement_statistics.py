@@ -28,24 +28,25 @@ WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
 _OWN = "SELECT pg_catalog.current_database()"
 _MAY_READ = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
 _COUNTS = sql.SQL("""
-SELECT queryid, {top_level}, pg_catalog.sum(calls)::bigint, pg_catalog.sum(total_exec_time)::float8,
-       pg_catalog.sum(rows)::bigint, pg_catalog.sum(shared_blks_hit + shared_blks_read)::bigint,
-       pg_catalog.sum(wal_records)::bigint, pg_catalog.sum(plans)::bigint
+SELECT queryid, {top_level}, pg_catalog.sum(calls)::pg_catalog.int8,
+       pg_catalog.sum(total_exec_time)::pg_catalog.float8, pg_catalog.sum(rows)::pg_catalog.int8,
+       pg_catalog.sum(shared_blks_hit OPERATOR(pg_catalog.+) shared_blks_read)::pg_catalog.int8,
+       pg_catalog.sum(wal_records)::pg_catalog.int8, pg_catalog.sum(plans)::pg_catalog.int8
 FROM {function}(false) WHERE queryid IS NOT NULL AND dbid OPERATOR(pg_catalog.=) (
     SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) %s)
 GROUP BY 1, 2
 """)
 _TEXTS = sql.SQL("""
 SELECT queryid, pg_catalog.min(query) FROM {function}(true)
-WHERE queryid OPERATOR(pg_catalog.=) ANY (%s::bigint[]) AND dbid OPERATOR(pg_catalog.=) (
+WHERE queryid OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.int8[]) AND dbid OPERATOR(pg_catalog.=) (
     SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) %s)
 GROUP BY 1
 """)
 _TRANSACTIONS = """
-SELECT xact_commit + xact_rollback FROM pg_catalog.pg_stat_database
+SELECT xact_commit OPERATOR(pg_catalog.+) xact_rollback FROM pg_catalog.pg_stat_database
 WHERE datname OPERATOR(pg_catalog.=) %s
 """
-_INFO = sql.SQL("SELECT dealloc, stats_reset::text FROM {function}()")
+_INFO = sql.SQL("SELECT dealloc, stats_reset::pg_catalog.text FROM {function}()")
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,14 @@ from pgdyno.server.connection.control_connection import ControlConnection
 
 _MOST_CHARACTERS = 2000  # of a statement's text
 _READ: LiteralString = """
-SELECT pg_catalog.min(pg_catalog.left(s.query, %s)), pg_catalog.sum(s.calls)::bigint,
-       pg_catalog.sum(s.total_plan_time), pg_catalog.sum(s.total_exec_time), pg_catalog.sum(s.rows)::bigint,
-       pg_catalog.sum(s.shared_blks_hit + s.shared_blks_read)::bigint, pg_catalog.sum(s.wal_records)::bigint
-  FROM public.pg_stat_statements s JOIN pg_catalog.pg_database d ON d.oid = s.dbid
- WHERE d.datname = %s AND s.calls > 0 GROUP BY s.queryid
+SELECT pg_catalog.min(pg_catalog.left(s.query, %s)), pg_catalog.sum(s.calls)::pg_catalog.int8,
+       pg_catalog.sum(s.total_plan_time), pg_catalog.sum(s.total_exec_time),
+       pg_catalog.sum(s.rows)::pg_catalog.int8,
+       pg_catalog.sum(s.shared_blks_hit OPERATOR(pg_catalog.+) s.shared_blks_read)::pg_catalog.int8,
+       pg_catalog.sum(s.wal_records)::pg_catalog.int8
+  FROM public.pg_stat_statements s
+  JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.dbid
+ WHERE d.datname OPERATOR(pg_catalog.=) %s AND s.calls OPERATOR(pg_catalog.>) 0 GROUP BY s.queryid
 """
 
 

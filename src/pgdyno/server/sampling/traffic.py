@@ -18,9 +18,10 @@ from pgdyno.server.connection.query import ask_rows
 
 _SOURCE = "pg_stat_database"
 _TRAFFIC: LiteralString = """
-    SELECT pg_catalog.sum(xact_commit + xact_rollback)::bigint, pg_catalog.sum(active_time),
-           pg_catalog.current_setting('track_activities')::boolean
-           AND pg_catalog.current_setting('track_counts')::boolean
+    SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8,
+           pg_catalog.sum(active_time),
+           pg_catalog.current_setting('track_activities')::pg_catalog.bool
+           AND pg_catalog.current_setting('track_counts')::pg_catalog.bool
       FROM pg_catalog.pg_stat_database"""
 
 

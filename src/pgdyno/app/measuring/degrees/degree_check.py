@@ -26,7 +26,13 @@ from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlCon
 from pgdyno.server.planner.planner import plan_of
 
 _EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, FORMAT JSON) "
-_TRACED = "SELECT set_config('trace_sort', 'on', false), set_config('client_min_messages', 'log', false)"
+_TRACED = """
+SELECT pg_catalog.set_config('trace_sort', 'on', false),
+       pg_catalog.set_config('client_min_messages', 'log', false)
+"""
+_STATEMENT_TIMEOUT = """
+SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'statement_timeout'
+"""
 # elog's text, which is not translated; -1 is who sorts alone, or merges (tuplesort.c, 11 to 18).
 _SORTS = re.compile(r"performsort of worker (\d+) starting")
 _RESOURCES = "53"  # class of SQLSTATE: insufficient resources
@@ -98,7 +104,7 @@ def _launched(plan: Plan) -> int:
 
 def _require_nothing_written(connection: ControlConnection, workload: Workload) -> None:
     """Raise UsageError if the transaction has been given an id, as only writing ones are."""
-    if connection.execute("SELECT pg_current_xact_id_if_assigned()").fetchone() != (None,):
+    if connection.execute("SELECT pg_catalog.pg_current_xact_id_if_assigned()").fetchone() != (None,):
         raise UsageError(
             f"the query writes ({workload.title})",
             detail="it was run once, and rolled back",
@@ -134,8 +140,7 @@ def _session(arm: Arm, workload: Workload) -> Iterator[ControlConnection]:
 
 def _allow_what_the_role_may(connection: ControlConnection) -> None:
     """Give the session the load's search path and statement timeout instead of the control connection's."""
-    row = connection.execute("SELECT reset_val FROM pg_settings WHERE name = 'statement_timeout'").fetchone()
-    if row != ("0",):
+    if connection.execute(_STATEMENT_TIMEOUT).fetchone() != ("0",):
         connection.execute("RESET statement_timeout")
         connection.answer_limit_s = LONG_LIMIT_S
     connection.execute("RESET search_path")

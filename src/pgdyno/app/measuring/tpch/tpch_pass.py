@@ -39,8 +39,8 @@ from pgdyno.studies._tpch.streams import ORDERS
 _RF1, _RF2 = REFRESHES
 _INSERTS = ("COPY orders FROM STDIN", "COPY lineitem FROM STDIN")
 _DELETES = (
-    "DELETE FROM lineitem WHERE l_orderkey = ANY(%s)",
-    "DELETE FROM orders WHERE o_orderkey = ANY(%s)",
+    "DELETE FROM lineitem WHERE l_orderkey OPERATOR(pg_catalog.=) ANY (%s)",
+    "DELETE FROM orders WHERE o_orderkey OPERATOR(pg_catalog.=) ANY (%s)",
 )
 _VALUES, _ROWS = 0, 1  # what a seed is for
 _CANCEL_AGAIN_S = 0.5  # arbitrary
