@@ -44,6 +44,47 @@ def test_assertions_are_not_used_to_check_input() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+_WRAPS = re.compile(r"\b(\w*account\w*|caller\(\)|self\.reader)\.command\(|\b(wrap|run_as)\(")
+_STARTS = {"subprocess.run", "subprocess.Popen", "subprocess.check_call", "subprocess.check_output"}
+_AS_THE_CALLER = {"host/tracing/controlled.py"}
+"""perf records as the caller, in the caller's own environment."""
+
+
+def test_what_runs_as_another_account_has_an_environment_of_its_own() -> None:
+    """Other processes of that account can read it in /proc: of root's it is given a few variables."""
+    wrong = [
+        f"{module.place}:{call.lineno} hands our own environment to another account: env=account.environment()"
+        for module in modules()
+        if module.place not in _AS_THE_CALLER
+        for call in _starts_wrapped(module)
+        if not _has_own_environment(call)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_that_rule_finds_what_inherits_an_environment() -> None:
+    direct = "def f(account):\n    subprocess.run(account.command(['id']){})\n"
+    by_name = "def f(account):\n    command = account.command(['id'])\n    subprocess.Popen(command{})\n"
+    for text in (direct, by_name):
+        for given, is_own in (("", False), (", env={**os.environ}", False), (", env=account.environment()", True)):
+            (call,) = _starts_wrapped(Module(PACKAGE / "server/x.py", ast.parse(text.format(given))))
+            assert _has_own_environment(call) is is_own, text.format(given)
+
+
+def _starts_wrapped(module: Module) -> Iterator[ast.Call]:
+    """Yield the starts of programs in classes and functions that wrap a command for another account."""
+    for top in module.tree.body:
+        if isinstance(top, ast.ClassDef | ast.FunctionDef) and _WRAPS.search(ast.unparse(top)):
+            for node in ast.walk(top):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in _STARTS:
+                    yield node
+
+
+def _has_own_environment(call: ast.Call) -> bool:
+    given = [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "env"]
+    return bool(given) and "os.environ" not in given[0]
+
+
 _WRITES = {
     "click.echo",
     "click.secho",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -141,6 +142,29 @@ def test_a_secret_of_root_does_not_reach_what_is_built(monkeypatch: pytest.Monke
     assert sorted(pair.partition("=")[0] for pair in said.rstrip("\0").split("\0")) == [
         "DEBIAN_FRONTEND", "LC_ALL", "PATH",
     ]  # fmt: skip
+
+
+@pytest.mark.root
+def test_a_secret_of_root_does_not_reach_programs_that_say_their_version(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The servers' account runs them, and its other processes can read the environment of each."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    account = current_account()
+    with tempfile.TemporaryDirectory(prefix="pgdyno-asked-") as place:
+        Path(place).chmod(0o755)
+        for program in ("postgres", "pg_config"):
+            seen = Path(place, f"{program}.seen")
+            seen.touch()
+            seen.chmod(0o666)
+            Path(place, program).write_text(f"#!/bin/sh\nenv > {seen}\necho 'postgres (PostgreSQL) 18.0'\n")
+            Path(place, program).chmod(0o755)
+        installation_at(Path(place), account).build_configuration(account)
+        seen_by = {one.stem: one.read_text() for one in Path(place).glob("*.seen")}
+    assert set(seen_by) == {"postgres", "pg_config"}
+    for text in seen_by.values():
+        assert "PATH=" in text
+        assert SECRET not in text
 
 
 def test_no_setting_makes_a_private_server_a_public_one(pg18_bin: Path, home: Path) -> None:

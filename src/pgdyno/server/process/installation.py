@@ -63,6 +63,7 @@ class Installation:
             text=True,
             timeout=_PROBE_TIMEOUT_S,
             check=False,
+            env=account.environment(),
         )
         return Fact(done.stdout if done.returncode == 0 else Unknown(done.stderr.strip()), source)
 
@@ -143,6 +144,7 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
         errors="replace",  # a shell that takes another machine's program for a script repeats its bytes
         timeout=_PROBE_TIMEOUT_S,
         check=False,
+        env=account.environment(),
     )
     found = _VERSION.search(done.stdout)
     if done.returncode != 0 or found is None:
