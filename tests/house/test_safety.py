@@ -44,6 +44,28 @@ def test_assertions_are_not_used_to_check_input() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+_PYTHON = re.compile(r"(sys\.executable|[\"']python3[\"'])[^\n]{0,20}")
+_TAKES_NO_MODULES_FROM_HERE = re.compile(
+    r"sys\.executable(, [\"']-[IP][\"']|\} -[IP] )|[\"']python3[\"'], [\"']-I[\"']"
+)
+_STARTS_NO_PYTHON = {
+    "remote/runner.py": "the arguments of start_command, which has -I, for the python of this machine",
+    "toolchain/host/requirements.py": "the name of a package",
+}
+
+
+def test_no_python_takes_modules_from_the_working_directory() -> None:
+    """With -m, -c and a program on its input it would, whoever's directory that is; -I and -P forbid it."""
+    wrong = [
+        f"{module.place}: {found[0]}…: start it with -I, or with -P where the caller's packages are needed"
+        for module in modules()
+        if module.place not in _STARTS_NO_PYTHON
+        for found in _PYTHON.finditer(module.path.read_text())
+        if not _TAKES_NO_MODULES_FROM_HERE.match(found[0])
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 _WRAPS = re.compile(r"\b(\w*account\w*|caller\(\)|self\.reader)\.command\(|\b(wrap|run_as)\(")
 _STARTS = {"subprocess.run", "subprocess.Popen", "subprocess.check_call", "subprocess.check_output"}
 _AS_THE_CALLER = {"host/tracing/controlled.py"}
@@ -53,7 +75,7 @@ _AS_THE_CALLER = {"host/tracing/controlled.py"}
 def test_what_runs_as_another_account_has_an_environment_of_its_own() -> None:
     """Other processes of that account can read it in /proc: of root's it is given a few variables."""
     wrong = [
-        f"{module.place}:{call.lineno} hands our own environment to another account: env=account.environment()"
+        f"{module.place}:{call.lineno} hands our environment to another account: env=account.environment()"
         for module in modules()
         if module.place not in _AS_THE_CALLER
         for call in _starts_wrapped(module)
@@ -66,7 +88,11 @@ def test_that_rule_finds_what_inherits_an_environment() -> None:
     direct = "def f(account):\n    subprocess.run(account.command(['id']){})\n"
     by_name = "def f(account):\n    command = account.command(['id'])\n    subprocess.Popen(command{})\n"
     for text in (direct, by_name):
-        for given, is_own in (("", False), (", env={**os.environ}", False), (", env=account.environment()", True)):
+        for given, is_own in (
+            ("", False),
+            (", env={**os.environ}", False),
+            (", env=account.environment()", True),
+        ):
             (call,) = _starts_wrapped(Module(PACKAGE / "server/x.py", ast.parse(text.format(given))))
             assert _has_own_environment(call) is is_own, text.format(given)
 

@@ -49,7 +49,7 @@ def command(*, is_unit: bool) -> None:
     from pgdyno.report.page.awake import awake_sentence
 
     if is_unit:
-        print_file(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -m pgdyno"))
+        print_file(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -P -m pgdyno"))
         return
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as systemd ends it
     with staying_awake(Spinners(Tree(), online_cpus())) as awake:

@@ -58,9 +58,12 @@ def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[
 def start_pgdyno(
     words: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a command, which the kernel interrupts if this thread ends; with variables besides our own."""
+    """Start a command, which the kernel interrupts if this thread ends; with variables besides our own.
+
+    Its modules are never those of the working directory (-P), which may be anybody's.
+    """
     return subprocess.Popen(
-        ["setpriv", "--pdeathsig=TERM", sys.executable, "-m", "pgdyno", *words],
+        ["setpriv", "--pdeathsig=TERM", sys.executable, "-P", "-m", "pgdyno", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -13,7 +13,7 @@ from pathlib import Path
 from pgdyno.host.tracing.controlled import ControlledPerf, Wrap, controlled
 
 _LIMIT_S = 20.0
-_SOME_WORK = (sys.executable, "-S", "-c", "sum(range(1000000))")  # some 20 ms: long enough to count
+_SOME_WORK = (sys.executable, "-I", "-S", "-c", "sum(range(1000000))")  # some 20 ms: long enough to count
 
 
 @dataclass(frozen=True)
