@@ -17,6 +17,7 @@ ENCRYPTED = "{{ encrypted }}"
 
 _ALL = "all"
 _TEMPLATE = "{{"
+_LISTS = (list, tuple, set, dict)
 _TAKEN_AS_THEY_ARE = {
     "ansible_ssh_private_key_file": "key",
     "pgdyno_address": "address",
@@ -73,8 +74,11 @@ def cell_document(groups: Mapping[str, InventoryGroup]) -> tuple[dict[str, objec
         for group in groups.values():
             variables |= group.hosts.get(host, {})
         role = variables.get("pgdyno_role", next((one for one in _ROLES if one in of), None))
-        if role is not None:
-            mistakes += [f'"{host}": {said}' for said in _mistakes(variables)]
+        if role is None:
+            continue
+        if found := [f'"{host}": {said}' for said in _mistakes(variables)]:
+            mistakes += found
+        else:
             hosts[host] = {"role": role, **_ways(host, variables)}
     return {"hosts": hosts}, mistakes
 
@@ -100,6 +104,10 @@ def _with_ancestors(names: set[str], parents: Mapping[str, set[str]]) -> set[str
 
 
 def _mistakes(variables: Mapping[str, object]) -> Iterator[str]:
+    if lists := [name for name, value in variables.items() if _is_read(name) and isinstance(value, _LISTS)]:
+        # Aliases in one make its text as long as they like.
+        yield f"{', '.join(lists)}: a text is wanted, not a list or a mapping"
+        return
     for name, value in variables.items():
         if name in _REFUSED:
             yield f"{name}: {_REFUSED[name]}"

@@ -7,16 +7,29 @@ from collections.abc import Iterator, Mapping
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, ScalarNode
 
 from pgdyno.store.hosts.inventory import ENCRYPTED, InventoryGroup
 
 _MOST_GROUPS = 1000  # arbitrary; an alias may stand for groups that have it several times
+_MOST_ENTRIES = 100_000  # arbitrary: hosts and variables of all groups, as often as aliases repeat them
 _MOST_DEPTH = 100  # arbitrary
+_MERGE, _MERGE_TAG = "<<", "tag:yaml.org,2002:merge"
 _NESTS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class _TagsOfAnsible(SafeConstructor):
-    """Reads values with tags like ``!vault`` as encrypted ones."""
+    """Reads values with tags like ``!vault`` as encrypted ones; refuses merge keys, and names that are lists."""
+
+    def flatten_mapping(self, node: MappingNode) -> None:
+        """Look at the names before any is read: merges of merges, and lists of lists, grow with each level.
+
+        Raises: ValueError.
+        """
+        if not all(isinstance(name, ScalarNode) for name, _ in node.value):
+            raise ValueError("a list or a mapping has the place of a name")
+        if any(name.value == _MERGE or name.tag == _MERGE_TAG for name, _ in node.value):
+            raise ValueError(f'merge keys ("{_MERGE}") are not read: give the hosts a group with these vars')
 
 
 _TagsOfAnsible.add_constructor(None, lambda _constructor, _node: ENCRYPTED)
@@ -32,12 +45,17 @@ def yaml_groups(text: str) -> dict[str, InventoryGroup]:
     except YAMLError as error:
         raise ValueError(" ".join(str(error).split("\n\n")[0].split())) from error
     groups: dict[str, InventoryGroup] = {}
+    entries = 0
     for count, (name, body) in enumerate(_walk(document, "the inventory")):
         if count >= _MOST_GROUPS:
             raise ValueError(f"more than {_MOST_GROUPS} groups")
         group = groups.setdefault(name, InventoryGroup())
-        for host, variables in _mapping(body.get("hosts"), f'"hosts" of "{name}"').items():
-            group.hosts.setdefault(host, {}).update(_mapping(variables, f'"{host}"'))
+        for host, found in _mapping(body.get("hosts"), f'"hosts" of "{name}"').items():
+            variables = _mapping(found, f'"{host}"')
+            entries += 1 + len(variables)
+            if entries > _MOST_ENTRIES:
+                raise ValueError(f"more than {_MOST_ENTRIES} hosts and variables")
+            group.hosts.setdefault(host, {}).update(variables)
         group.variables.update(_mapping(body.get("vars"), f'"vars" of "{name}"'))
         group.children.update(_mapping(body.get("children"), f'"children" of "{name}"'))
     return groups

@@ -52,6 +52,8 @@ all:
 MANY = "a0: &a0 {}\n" + "".join(
     f"a{n}: &a{n} {{children: {{b: *a{n - 1}, c: *a{n - 1}}}}}\n" for n in range(1, 12)
 )
+HOSTS = "a: {children: {g0: &g {hosts: {" + ", ".join(f"h{n}: " for n in range(600)) + "}}"
+HOSTS += "".join(f", g{n}: *g" for n in range(1, 200)) + "}}\n"
 
 
 def read(directory: Path, name: str, text: str) -> CellHosts:
@@ -133,6 +135,14 @@ def test_an_encrypted_value_is_named(tmp_path: Path) -> None:
     assert error.detail == f'"db1": {said}'
 
 
+def test_a_list_in_place_of_a_text_is_named_and_never_written_out(tmp_path: Path) -> None:
+    variables = "{v0: &v0 [x, x], v1: &v1 [*v0, *v0], ansible_host: *v1, pgdyno_role: *v1}"
+    text = f"server: {{hosts: {{db1: {variables}}}}}\nload: {{hosts: {{c1: }}}}\n"
+    error = refused(tmp_path, "lab.yaml", text)
+    said = "ansible_host, pgdyno_role: a text is wanted, not a list or a mapping"
+    assert error.detail == f'"db1": {said}'
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -145,6 +155,13 @@ def test_an_encrypted_value_is_named(tmp_path: Path) -> None:
         ("lab.yml", "a: {}\na: {}\n", 'found duplicate key "a"'),
         ("lab.yml", "a: &x {children: {b: *x}}\n", "it nests too deep"),
         ("lab.yml", MANY, "more than 1000 groups"),
+        ("lab.yml", HOSTS, "more than 100000 hosts and variables"),
+        ("lab.yml", "a: {vars: &v {x: 1}}\nb: {vars: {<<: *v}}\n", 'merge keys ("<<") are not read'),
+        (
+            "lab.yml",
+            "a: {vars: {x: &x [y, y], ? [*x, *x] : 1}}\n",
+            "a list or a mapping has the place of a name",
+        ),
         ("lab.ini", "[a:children]\nb\n[b:children]\na\n[b]\nx\n", "groups are below themselves: "),
     ],
 )
