@@ -6,6 +6,8 @@ import hashlib
 from pathlib import Path
 
 from pgdyno.model.errors import StorageError
+from pgdyno.model.terminal import printable
+from pgdyno.store.files import write_whole
 
 _SUFFIX = ".note"
 _MOST_BYTES = 1000  # arbitrary: two sentences
@@ -21,9 +23,10 @@ def digest_of(dump: Path) -> str:
 def write_copy_note(dump: Path, words: str) -> None:
     """Write the note on a copy's rows. Raises: StorageError."""
     try:
-        _file(dump).write_text(f"{digest_of(dump)}\n{words}\n", encoding="utf-8")
+        text = f"{digest_of(dump)}\n{printable(words)}\n"
     except OSError as error:
-        raise StorageError(f'could not write "{_file(dump)}"', detail=error.strerror) from error
+        raise StorageError(f'could not read "{dump}"', detail=error.strerror) from error
+    write_whole(_file(dump), text.encode())
 
 
 def read_copy_note(dump: Path, digest: str) -> str | None:

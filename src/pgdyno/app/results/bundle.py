@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pgdyno.app.results.report import file_name
+from pgdyno.app.results.report import drawing, file_name
 from pgdyno.experiments.blocks.histogram_text import decode
 from pgdyno.experiments.blocks.slice_consistency import slice_contradictions
 from pgdyno.experiments.verdicts.consistency import contradictions
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.terminal import escaped_json, printable
 from pgdyno.privacy.portable import portable
 from pgdyno.report.page.page import render_page
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, verified_lines
@@ -136,15 +137,17 @@ def read_bundle_slices(
 def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:
     """Return the contents; ``experiment`` has been made portable."""
     has_steps = any(arm.step for block in experiment.blocks for arm in block.arms)
+    with drawing(f'experiment "{experiment.id}"'):
+        page = render_page(experiment)
     texts = {
         EXPERIMENT: _json(dump_experiment(experiment)),
         "experiment.schema.json": _json(experiment_schema()),
-        "report.html": render_page(experiment),
+        "report.html": page,
         "blocks.csv": blocks_csv(experiment.blocks),
         "README.txt": _README.format(
             id=experiment.id,
-            question=experiment.question,
-            version=experiment.pgdyno_version,
+            question=printable(experiment.question),
+            version=printable(experiment.pgdyno_version),
             slices=_SLICES_LINES if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
             signature=_SIGNATURE_LINE if is_signed else "",
@@ -167,4 +170,4 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
 
 
 def _json(document: object) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return escaped_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"

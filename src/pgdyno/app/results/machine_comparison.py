@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pgdyno.app.results.given_experiment import given_experiment
+from pgdyno.app.results.report import drawing
 from pgdyno.experiments.machines.machine_comparison import compare_machines
 from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.machines.machine_page import render_machines
@@ -23,6 +24,8 @@ def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineC
 
 
 def write_machines(found: MachineComparison, destination: Path) -> Path:
-    """Write the comparison as one HTML file. Raises: StorageError if it cannot be written."""
-    write_whole(destination, render_machines(found).encode())
+    """Write the comparison as one HTML file. Raises: StorageError if it cannot be drawn or written."""
+    with drawing("these experiments"):
+        page = render_machines(found)
+    write_whole(destination, page.encode())
     return destination

@@ -1,7 +1,8 @@
 """HTML files that need nothing else: no network, no scripts, no fonts. Pure.
 
 A page forbids itself everything but its own style sheet (Content Security Policy with that sheet's hash), so
-that nothing which came in with names, settings or log lines can ever load or run.
+that nothing which came in with names, settings or log lines can ever load or run. Control characters in these
+are replaced: people read pages with a pager as well.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pgdyno.model import numbers
+from pgdyno.model.terminal import printable
 from pgdyno.report.text.words import sentence
 
 _STYLE = "page.css"
@@ -39,11 +41,18 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_without_controls,
     )
     environment.filters.update(
         share=numbers.share, sentence=sentence, breakable=_breakable, lower_first=_lower_first
     )
     return environment
+
+
+def _without_controls(value: object) -> object:
+    if isinstance(value, Markup):
+        return Markup(printable(str(value)))  # noqa: S704 — it loses characters, and gains none
+    return printable(value) if isinstance(value, str) else value
 
 
 def _lower_first(words: str) -> str:

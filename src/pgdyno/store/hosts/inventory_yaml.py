@@ -19,7 +19,7 @@ _NESTS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 class _TagsOfAnsible(SafeConstructor):
-    """Reads values with tags like ``!vault`` as encrypted ones; refuses merge keys, and names that are lists."""
+    """Reads values with tags like ``!vault`` as encrypted; refuses merge keys, and lists as names."""
 
     def flatten_mapping(self, node: MappingNode) -> None:
         """Look at the names before any is read: merges of merges, and lists of lists, grow with each level.

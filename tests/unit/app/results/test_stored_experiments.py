@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.golden import synthetic_grid
 from tests.golden.synthetic import READ_ONLY, experiment
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.local_machine import open_store, workspace
-from pgdyno.app.results.bundle import export_bundle, verify_bundle
+from pgdyno.app.results.bundle import export_bundle, portable_experiment, verify_bundle
 from pgdyno.app.results.bundle_import import import_bundle
 from pgdyno.app.results.report import write_report
 from pgdyno.app.results.stored import delete_stored, list_stored, load_stored
@@ -192,3 +194,40 @@ def test_the_report_of_a_proof_shows_its_search_and_others_show_none(tmp_path: P
     assert shown in write_report(experiment(), tmp_path / "proof.html").read_text(encoding="utf-8")
     other = replace(experiment(), id="20261125-201500-compare")
     assert shown not in write_report(other, tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_an_imported_experiment_that_cannot_be_drawn_is_told_in_words(tmp_path: Path) -> None:
+    """A database of -1 bytes, for example: checksums and schema are right."""
+    document = dump_experiment(portable_experiment(synthetic_grid.experiment()))
+    assert isinstance(document["cells"], dict)
+    cell = document["cells"]["select-512MB-1"]
+    assert isinstance(cell, dict)
+    cell["database_bytes"] = -1
+    path = tmp_path / "undrawable.zip"
+    path.write_bytes(pack_bundle("x", {"experiment.json": json.dumps(document).encode()}))
+    imported = load_stored(import_bundle(path).experiment)
+    for draw in (write_report, export_bundle):
+        with pytest.raises(StorageError) as caught:
+            draw(imported, tmp_path / "page")
+        assert caught.value.message == f'no page can be drawn of experiment "{imported.id}"'
+        assert "ValueError('math domain error')" in (caught.value.detail or "")
+        assert "get the bundle again" in (caught.value.hint or "")
+    assert not (tmp_path / "page").exists()
+
+
+def test_pages_and_texts_of_a_bundle_have_no_control_characters(tmp_path: Path) -> None:
+    """A pager or `git diff` hands them to a terminal, which would act on them. CSV keeps all."""
+    steering = "\x1b]0;title\x07\x9b31m\u202e"
+    told = replace(experiment(), question=f"why{steering}", notes=(f"note{steering}",))
+    blocks = tuple(replace(one, void=f"void{steering}") for one in told.blocks)
+    told = replace(told, blocks=blocks)
+    store(told)
+    write_report(told, tmp_path / "page.html")
+    with zipfile.ZipFile(export_bundle(told, tmp_path / "bundle.zip")) as archive:
+        texts = {Path(name).name: archive.read(name).decode() for name in archive.namelist()}
+    texts["page.html"] = (tmp_path / "page.html").read_text()
+    for name in ("page.html", "report.html", "README.txt", "experiment.json"):
+        text = texts[name]
+        found = {character for character in steering if character in text and not character.isprintable()}
+        assert found == set(), name
+    assert "why\N{REPLACEMENT CHARACTER}]0;title" in texts["page.html"]
