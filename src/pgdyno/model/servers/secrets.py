@@ -32,7 +32,17 @@ _PAIR = (
     rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?\s*[=:]\s*)(?!{_HIDDEN})"
     r"(?:(?:bearer|basic)\s+)?"
 )
-_SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_QUOTED}|(?:\\.|\S)+)", re.IGNORECASE)  # libpq: "\\ " ends no value
+_TWICE_QUOTED = r"''(?:(?!'').)+''"  # in a connection string that is a literal of SQL
+_SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_TWICE_QUOTED}|{_QUOTED}|(?:\\.|\S)+)", re.IGNORECASE)
+"""In libpq's form "\\ " ends no value."""
+_SQL_TEXT = r"(?:[en]|u&)?'(?:[^'\\]|''|\\.)*(?:'|$)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|$)"
+"""To the end of the text where it is cut off."""
+_SECRET_OF_SQL = re.compile(
+    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?(?:\s*,)?\s*(?:to\s+)?)"
+    rf"(?:{_SQL_TEXT})",
+    re.IGNORECASE | re.DOTALL,
+)
+"""PASSWORD 'x' of a role, OPTIONS (password 'b c') of a foreign server, SET a.token TO 'x', set_config()."""
 _SECRET_PARAMETER = re.compile(rf"{_PAIR}[^\s&]+", re.IGNORECASE)
 _URI = re.compile(r"(?<![=\w+.-])\w[\w+.-]*://\S*")  # not one that is a value, and so maybe a password
 _BEARER = re.compile(r"\b(bearer\s+)[^\s'\"]+", re.IGNORECASE)
@@ -61,10 +71,10 @@ def is_postgresqls(name: str) -> bool:
 
 
 def _without_pairs(text: str) -> str:
-    """Return a text without the values of ``password=…`` pairs and passwords in URIs."""
+    """Return a text without the values of ``password=…``, PASSWORD '…' of SQL, and passwords in URIs."""
     text = re.sub(r"\S+", _without_password, text.replace(_HIDDEN, ""))
     text = _URI.sub(lambda uri: _SECRET_PARAMETER.sub(_pair, uri[0]), text)
-    text = _BEARER.sub(_hidden, _SECRET_PAIR.sub(_pair, text))
+    text = _SECRET_OF_SQL.sub(_pair, _BEARER.sub(_hidden, _SECRET_PAIR.sub(_pair, text)))
     return text.replace(_HIDDEN, REDACTED)
 
 

@@ -38,6 +38,16 @@ from pgdyno.model.servers.secrets import redacted
         ("primary_conninfo", r"password=a\ secret port=1", "password=******** port=1"),
         ("primary_conninfo", "password=a://b&c port=1", "password=******** port=1"),
         ("", "see 'https://h/?api_key=a&page=2&token=b'", "see 'https://h/?api_key=********&page=2&token=********"),
+        ("", "ALTER ROLE a PASSWORD 'b c' LOGIN", "ALTER ROLE a PASSWORD ******** LOGIN"),
+        ("", "CREATE ROLE a PASSWORD E'it\\'s b' LOGIN", "CREATE ROLE a PASSWORD ******** LOGIN"),
+        ("", "CREATE ROLE a PASSWORD 'it''s b' LOGIN", "CREATE ROLE a PASSWORD ******** LOGIN"),
+        ("", "CREATE ROLE a PASSWORD $q$b c$q$ LOGIN", "CREATE ROLE a PASSWORD ******** LOGIN"),
+        ("", "CREATE ROLE a PASSWORD 'a log cuts off", "CREATE ROLE a PASSWORD ********"),
+        ("", "OPTIONS (user 'a', password 'b c')", "OPTIONS (user 'a', password ********)"),
+        ("", "OPTIONS (SET \"password\" 'b c')", 'OPTIONS (SET "password" ********)'),
+        ("", "CONNECTION 'password=''b c'' port=1'", "CONNECTION 'password=******** port=1'"),
+        ("", "SET app.token TO 'b c'; x", "SET app.token TO ********; x"),
+        ("", "set_config('app.token', 'b c', false)", "set_config('app.token', ********, false)"),
     ],
 )  # fmt: skip
 def test_secrets_are_replaced(name: str, value: str, shown: str) -> None:
@@ -64,6 +74,8 @@ def test_secrets_are_replaced(name: str, value: str, shown: str) -> None:
         ("citus.node_conninfo_timeout", "5s"),
         ("", "password authentication failed for user"),
         ("", "password_encryption = scram-sha-256 was planned"),
+        ("", "SET password_encryption TO 'scram-sha-256'"),
+        ("", "ALTER ROLE a PASSWORD NULL"),
         ("", 'PostgreSQL manual, "Connections and Authentication": see there'),
     ],
 )
