@@ -18,6 +18,7 @@ CALLED_BY_OTHERS = {
     "format_options": "click calls it",
     "get_command": "click calls it",
     "import_": "a command: click calls it",
+    "flatten_mapping": "ruamel.yaml calls it",
     "FormatModule": "what modules of formats/ look like, for mypy",
 }
 """Public names that nothing in the source uses, and who does."""
