@@ -57,11 +57,11 @@ def with_cell(command: click.Command) -> click.Command:
 
 def _cell_here(name: str, file: Path) -> CellHosts:
     """Return the cell if its server's host is this machine; otherwise carry the command there, and leave."""
+    from pgdyno.app.cells.given_cell import given_cell
     from pgdyno.app.cells.own_address import is_this_machine, require_address
     from pgdyno.model.cells.typed import IS_CARRIED
-    from pgdyno.store.hosts.cell_file import read_cell_file
 
-    cell = read_cell_file(file)
+    cell = given_cell(file)
     if name in LOADED_BY_CELL:
         require_address(cell.server)
     if IS_CARRIED not in os.environ and not is_this_machine(cell.server):

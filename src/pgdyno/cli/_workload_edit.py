@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
+from pgdyno.app.trusted_files import require_trusted
 from pgdyno.app.workload_files import read_workload
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import RefusedError, UsageError
 
 _DRAFT = ".draft"  # after the file's name
 
@@ -18,12 +20,14 @@ def edit_workload(file: Path) -> bool:
     """Open a copy in the user's editor, and replace the file by it; return whether it was changed.
 
     Raises: UsageError for a file that is no workload, an editor that fails, and a copy with mistakes, which
-    is kept for the next time.
+    is kept for the next time; RefusedError where others could put something else in the copy's place.
     """
     draft = file.with_name(file.name + _DRAFT)
-    if not draft.exists():
+    require_trusted(draft, "the editor writes it, as you", "copy the workload to a directory of your own")
+    if not os.path.lexists(draft):
         read_workload(file)
-        shutil.copy(file, draft)  # with its mode: it may have values of rows
+        _copy(file, draft)
+    _require_plain(draft)
     _run_editor(draft)
     try:
         read_workload(draft)
@@ -33,6 +37,24 @@ def edit_workload(file: Path) -> bool:
     is_changed = draft.read_bytes() != file.read_bytes()
     draft.replace(file)
     return is_changed
+
+
+def _copy(file: Path, draft: Path) -> None:
+    """Copy a file with its mode: it may have values of rows."""
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+        shutil.copyfileobj(source, target)
+        os.fchmod(target.fileno(), stat.S_IMODE(os.fstat(source.fileno()).st_mode))
+
+
+def _require_plain(draft: Path) -> None:
+    status = draft.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        raise RefusedError(
+            f'"{draft}" is a link, or no file',
+            detail="the editor would write what it leads to",
+            hint="remove it, and try again",
+        )
 
 
 def _run_editor(draft: Path) -> None:

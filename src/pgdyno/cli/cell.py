@@ -57,15 +57,15 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     Exit code 1 says that the cell cannot be used yet.
     """
     from pgdyno.app.cells.check import check_cell
+    from pgdyno.app.cells.given_cell import given_cell
     from pgdyno.report.plain.cell_text import cell_text
-    from pgdyno.store.hosts.cell_file import read_cell_file
 
     if limit_s > _MOST_LIMIT_S:
         raise UsageError(
             f"--limit is at most {numbers.duration(_MOST_LIMIT_S)}, not {numbers.duration(limit_s)}",
             hint="a host that can be used answers within seconds; leave it out for " + numbers.duration(30),
         )
-    cell = read_cell_file(file)
+    cell = given_cell(file)
     progress = open_progress()
     try:
         checked = check_cell(cell, limit_s, progress)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pgdyno.cli._workload_edit import edit_workload
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import RefusedError, UsageError
 
 WORKLOAD = """\
 [workload]
@@ -89,3 +91,39 @@ def test_an_editor_that_is_missing_or_fails_is_said(
     file.write_text("nothing")
     with pytest.raises(UsageError, match="is not valid TOML"):
         edit_workload(file)
+
+
+@pytest.mark.root
+def test_a_draft_in_a_directory_of_others_is_neither_made_nor_followed(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The editor would write what a link there leads to, with root's rights."""
+    victim, place = tmp_path / "victim", tmp_path / "others"
+    victim.write_text(WORKLOAD)
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    theirs = place / "w.toml"
+    file.rename(theirs)
+    use_editor(monkeypatch, tmp_path, 'echo written > "$2"')
+    for has_link in (False, True):
+        if has_link:
+            (place / "w.toml.draft").symlink_to(victim)
+        with pytest.raises(RefusedError) as caught:
+            edit_workload(theirs)
+        assert f"{place}, which leads there, belongs to nobody, and you are root" in caught.value.message
+        assert caught.value.hint == "copy the workload to a directory of your own"
+    assert victim.read_text() == WORKLOAD
+    assert [one.name for one in place.iterdir() if not one.is_symlink()] == ["w.toml"]
+
+
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_a_draft_that_is_a_link_is_not_followed(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path, Path], None]
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text(WORKLOAD)
+    make(victim, tmp_path / "w.toml.draft")
+    use_editor(monkeypatch, tmp_path, 'echo written > "$2"')
+    with pytest.raises(RefusedError, match=r"w.toml.draft\" is a link, or no file"):
+        edit_workload(file)
+    assert victim.read_text() == WORKLOAD

@@ -6,7 +6,6 @@ root can exchange them, and otherwise as that user, who gains nothing by it.
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from pgdyno.app.inspection.inspect import InspectedServer
 from pgdyno.app.inspection.programs_probe import ProgramsProbe
 from pgdyno.app.inspection.start_check import StartCheck
 from pgdyno.app.local_machine import workspace
+from pgdyno.app.trusted_files import weakness
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.process.account import Account, account_of
 from pgdyno.server.process.installation import Installation, installation_at
@@ -96,24 +96,10 @@ def user_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Account | Unkn
 
 
 def only_root_changes(programs: Path) -> bool:
-    """Whether nobody but root can exchange the programs of a directory."""
+    """Whether nobody but root, who asks, can exchange the programs of a directory."""
     try:
-        files = [(programs / name).lstat() for name in _RUN_HERE]
-        directories = [place.lstat() for place in (programs, *programs.parents)]
+        return all(weakness(programs / name) is None for name in _RUN_HERE) and all(
+            stat.S_ISREG((programs / name).stat().st_mode) for name in _RUN_HERE
+        )
     except OSError:
         return False
-    return all(stat.S_ISREG(file.st_mode) and _is_roots(file) for file in files) and all(
-        stat.S_ISDIR(place.st_mode) and (_is_roots(place) or _is_sticky_of_root(place))
-        for place in directories
-    )
-
-
-def _is_roots(entry: os.stat_result) -> bool:
-    """Whether nobody but root, and root's group, can write a file or directory."""
-    is_of_group = bool(entry.st_mode & stat.S_IWGRP) and entry.st_gid != 0
-    return entry.st_uid == 0 and not is_of_group and not entry.st_mode & stat.S_IWOTH
-
-
-def _is_sticky_of_root(directory: os.stat_result) -> bool:
-    """Whether others who may write to a directory of root can rename nothing but their own entries."""
-    return directory.st_uid == 0 and bool(directory.st_mode & stat.S_ISVTX)

@@ -203,17 +203,17 @@ def _require_trusted(path: Path, reached: Walk, owner: int) -> None:
     """
     if os.geteuid() != 0:
         return
-    for place, uid in reached.links:
-        if uid not in (0, owner):
+    for place, link in reached.links:
+        if link.st_uid not in (0, owner):
             raise UntrustedError(
-                f"the symbolic link {place} belongs to user {uid}, and {path} leads by it to a directory of "
-                f"user {owner}",
+                f"the symbolic link {place} belongs to user {link.st_uid}, and {path} leads by it to a "
+                f"directory of user {owner}",
                 "name the directory by a path without that link",
             )
-    for place, uid in reached.directories:
-        if owner == 0 != uid:
+    for place, above in reached.directories:
+        if owner == 0 != above.st_uid:
             raise UntrustedError(
-                f"directory {path} belongs to root, and {place} above it to user {uid}",
+                f"directory {path} belongs to root, and {place} above it to user {above.st_uid}",
                 "root changes only files that lie in root's own directories",
             )
 

@@ -142,7 +142,7 @@ def opened_tree(path: Path, called: Path | None = None) -> Iterator[OwnersTree]:
     try:
         with walk(path) as reached:
             user, group = _reader(path, reached)
-            if user in {uid for _, uid in reached.links}:
+            if user in {link.st_uid for _, link in reached.links}:
                 _require_reachable(path, reached, user, group)
             with acting_as(user, group):
                 descriptor = os.open(".", _DIRECTORY, dir_fd=reached.descriptor)
@@ -162,8 +162,8 @@ def plain_file(path: Path) -> Iterator[bytes]:
 
 def _reader(path: Path, reached: Walk) -> tuple[int, int]:
     """Return the user, with its group, who could have led the path there; root if it is root alone."""
-    places = [*reached.links, *reached.directories, (path, reached.status.st_uid)]
-    others = sorted({uid for _, uid in places} - {0})
+    passed = [*reached.links, *reached.directories, (path, reached.status)]
+    others = sorted({one.st_uid for _, one in passed} - {0})
     if os.geteuid() != 0 or not others:
         return os.geteuid(), os.getegid()
     if len(others) > 1:

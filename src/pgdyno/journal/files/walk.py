@@ -22,13 +22,13 @@ _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # O_PATH: neither reads nor wa
 class Walk:
     """Where a path has led: ``descriptor`` and ``status`` are those of the place that was reached.
 
-    ``links`` and ``directories`` are those on the way, each with the number of its owner.
+    ``links`` and ``directories`` are those on the way, each with its status.
     """
 
     descriptor: int
     status: os.stat_result
-    links: list[tuple[Path, int]] = field(default_factory=list)
-    directories: list[tuple[Path, int]] = field(default_factory=list)
+    links: list[tuple[Path, os.stat_result]] = field(default_factory=list)
+    directories: list[tuple[Path, os.stat_result]] = field(default_factory=list)
 
     def move(self, descriptor: int) -> None:
         """Go on from another descriptor, which is this object's to close from now on."""
@@ -37,35 +37,36 @@ class Walk:
 
 
 @contextmanager
-def walk(path: Path) -> Iterator[Walk]:
-    """Provide the directory that an absolute or relative path leads to.
+def walk(path: Path, *, may_be_file: bool = False) -> Iterator[Walk]:
+    """Provide the directory that an absolute or relative path leads to, or whatever else it may lead to.
 
     Raises: OSError, with ENOTDIR if it is none, and ELOOP for more links than the kernel would follow.
     """
     start = os.open("/", _LOOK)
     reached = Walk(start, os.fstat(start))
     try:
-        _follow(reached, path)
+        _follow(reached, path, may_be_file=may_be_file)
         yield reached
     finally:
         os.close(reached.descriptor)
 
 
-def _follow(reached: Walk, path: Path) -> None:
+def _follow(reached: Walk, path: Path, *, may_be_file: bool) -> None:
     place, left = Path("/"), list(path.absolute().parts[:0:-1])
     while left:
         name = left.pop()
         inner = os.open(name, _LOOK, dir_fd=reached.descriptor)
         if not stat.S_ISLNK(os.fstat(inner).st_mode):
-            reached.directories.append((place, reached.status.st_uid))
+            reached.directories.append((place, reached.status))
             place = place / name
             reached.move(inner)
-            _require_directory(reached, place)
+            if left or not may_be_file:
+                _require_directory(reached, place)
             continue
         target = _read_link(reached, inner, place / name)
         left += [part for part in target.parts[::-1] if part != target.anchor]
         if target.is_absolute():
-            reached.directories.append((place, reached.status.st_uid))
+            reached.directories.append((place, reached.status))
             reached.move(os.open("/", _LOOK))
             place = Path("/")
 
@@ -73,7 +74,7 @@ def _follow(reached: Walk, path: Path) -> None:
 def _read_link(reached: Walk, link: int, place: Path) -> Path:
     """Return where an open link leads, take down whose it is, and close it."""
     try:
-        reached.links.append((place, os.fstat(link).st_uid))
+        reached.links.append((place, os.fstat(link)))
         if len(reached.links) > _MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(place))
         return Path(os.readlink("", dir_fd=link))

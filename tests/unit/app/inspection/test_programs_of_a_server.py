@@ -99,12 +99,15 @@ def test_programs_that_a_group_or_everybody_may_write_are_not_roots_alone(progra
         place.chmod(mode)
 
 
-def test_programs_behind_links_are_not_roots_alone(programs: Path) -> None:
-    (programs.parent / "link").symlink_to(programs)
-    assert not only_root_changes(programs.parent / "link")
+def test_programs_behind_links_of_others_are_not_roots_alone(programs: Path) -> None:
+    link = programs.parent / "link"
+    link.symlink_to(programs)
+    assert only_root_changes(link)
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    assert not only_root_changes(link)
     (programs / "initdb").unlink()
     assert not only_root_changes(programs)
-    (programs / "initdb").symlink_to(programs / "postgres")
+    (programs / "initdb").symlink_to("/dev/null")
     assert not only_root_changes(programs)
 
 

@@ -20,6 +20,17 @@ def test_a_note_is_read_for_its_copy_alone(tmp_path: Path) -> None:
     assert read_copy_note(dump, digest_of(dump)) is None
 
 
+def test_a_note_is_not_written_through_a_link(tmp_path: Path) -> None:
+    """Beside a copy in a directory of others, it would be a file of their choice."""
+    dump, victim = tmp_path / "shop.dump", tmp_path / "victim"
+    dump.write_bytes(b"rows")
+    victim.write_text("kept")
+    (tmp_path / "shop.dump.note").symlink_to(victim)
+    write_copy_note(dump, "made-up rows")
+    assert victim.read_text() == "kept"
+    assert read_copy_note(dump, digest_of(dump)) == "made-up rows"
+
+
 def test_an_experiment_says_once_what_rows_its_workload_runs_on() -> None:
     def workload(rows: str | None) -> Workload:
         return Workload(

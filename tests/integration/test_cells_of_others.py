@@ -1,0 +1,70 @@
+"""``pgdyno cell check`` in a directory where somebody else has put the cell's files, or programs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.fix_home import pgdyno
+
+pytestmark = [pytest.mark.root, pytest.mark.usefixtures("home")]
+
+NOBODY = 65534
+HOSTS = """
+ssh_config = "lab_ssh_config"
+[hosts.db1]
+role = "server"
+ssh = "db1.invalid"
+[hosts.client1]
+role = "load"
+ssh = "client1.invalid"
+key = "lab_key"
+"""
+INVENTORY = "[server]\ndb1.invalid\n[load]\nclient1.invalid ansible_ssh_private_key_file=lab_key\n"
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working directory: a cell whose ssh_config has a program run, which leaves a file."""
+    with tempfile.TemporaryDirectory(prefix="pgdyno-lab-") as name:
+        lab = Path(name)
+        (lab / "hosts.toml").write_text(HOSTS)
+        (lab / "inventory.ini").write_text(INVENTORY)
+        (lab / "lab_key").touch(0o600)
+        (lab / "lab_ssh_config").write_text(f"Host *\n  ProxyCommand sh -c 'id -u > {lab}/ran'\n")
+        monkeypatch.chdir(lab)
+        yield lab
+
+
+def test_a_cell_of_ones_own_is_used(lab: Path) -> None:
+    """Here its program runs: the other tests forbid what works."""
+    pgdyno("cell", "check", "--limit", "10s")
+    assert (lab / "ran").read_text() == "0\n"
+
+
+@pytest.mark.parametrize("owned", ["hosts.toml", "lab_ssh_config", "lab_key", "."])
+@pytest.mark.parametrize("command", [("cell", "check"), ("status", "--cell", "hosts.toml")])
+def test_what_another_user_could_have_written_has_ssh_run_nothing(
+    lab: Path, owned: str, command: tuple[str, ...]
+) -> None:
+    os.chown(lab / owned, NOBODY, NOBODY)
+    done = pgdyno(*command)
+    assert not (lab / "ran").exists()
+    assert done.returncode == 4
+    place = "hosts.toml" if owned == "hosts.toml" else str(lab / owned)
+    assert "belongs to nobody, and you are root" in done.stderr
+    assert f"chown root {place}" in done.stderr
+    assert "it decides which programs ssh runs here, as you" in done.stderr
+
+
+@pytest.mark.parametrize("file", ["hosts.toml", "inventory.ini"])
+def test_a_cell_file_that_everybody_can_write_is_not_used(lab: Path, file: str) -> None:
+    (lab / file).chmod(0o666)
+    done = pgdyno("cell", "check", "--cell", file)
+    assert not (lab / "ran").exists()
+    assert done.returncode == 4
+    assert f"ERROR:  {file} is not used: it can be changed by everybody" in done.stderr
+    assert f"chmod go-w {file}" in done.stderr
