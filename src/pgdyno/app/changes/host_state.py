@@ -116,7 +116,7 @@ class HostState:
 
 def this_host() -> HostState:
     """Return the machine that is measured on, and the journal of its changes."""
-    return HostState(workspace().root / "journal", host_writers())
+    return HostState(workspace().root / "journal", host_writers(home=workspace().root))
 
 
 def _changes(files: Mapping[str, str]) -> list[Change]:

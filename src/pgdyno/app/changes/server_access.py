@@ -55,7 +55,7 @@ def server_access(
         restarter=None if restart_command is None else _restarter(restart_command, open_connection),
         addresses=() if dsn is None and data_directory is not None else addresses(dsn),
         revert_command=shlex.join(words),
-        host_writers=host_writers(),
+        host_writers=host_writers(home=workspace().root),
     )
 
 

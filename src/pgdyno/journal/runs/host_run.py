@@ -58,8 +58,8 @@ def host_target() -> Target:
     return Target("host", machine, None, machine, os.uname().nodename)
 
 
-def host_writers(root: Path = _THIS_HOST) -> dict[str, HostWriter]:
-    """Return the writers of changes on the machine below ``root``, by kind."""
+def host_writers(root: Path = _THIS_HOST, home: Path | None = None) -> dict[str, HostWriter]:
+    """Return the writers of changes on the machine below ``root``, by kind; ``home`` is the workspace."""
     writers: tuple[HostWriter, ...] = (
         KernelFileWriter(root),
         HugePagePoolWriter(root),
@@ -67,7 +67,7 @@ def host_writers(root: Path = _THIS_HOST) -> dict[str, HostWriter]:
         CacheMountWriter(root, resctrl=Resctrl(root)),
         CacheGroupWriter(root, resctrl=Resctrl(root)),
         PersistedFileWriter(root),
-        AccountWriter(),
+        AccountWriter(home),
     )
     return {writer.kind: writer for writer in writers}
 

@@ -53,7 +53,8 @@ _PROCESS_NAME = re.compile(r"^Name:\s+(.*)$", re.MULTILINE)
 class AccountWriter:
     """Makes and removes the account; there is one key, ``KEY``.
 
-    ``files_below`` is the workspace, which a receipt keeps: where the account's files are to be removed.
+    ``files_below`` is the workspace, which a receipt keeps: where the account's files are to be removed, and
+    nowhere else. None: the one of the receipt.
     """
 
     files_below: Path | None = None
@@ -94,10 +95,16 @@ class AccountWriter:
     def restore(self, key: str, found: Found) -> None:  # noqa: ARG002 — the port's signature
         """Remove the account with its files in the workspace.
 
-        Raises: RefusedError while processes run as it; LockHeldError while pgdyno measures or builds;
-        OwnershipError if another user has that name now; StorageError, ServerError.
+        Raises: RefusedError while processes run as it, or for another workspace; LockHeldError while pgdyno
+        measures or builds; OwnershipError if another user has that name now; StorageError, ServerError.
         """
         below = Path(found.state[FILES_BELOW])
+        if self.files_below is not None and below.resolve() != self.files_below.resolve():
+            raise RefusedError(
+                f"the {KEY} has files in another workspace than this one",
+                detail=f"it was made for {below}, and this one is {self.files_below}",
+                hint=f"PGDYNO_HOME={below} pgdyno revert --host-only, with the journal there",
+            )
         with _alone(below) as lock:
             user = _user()
             if user is not None and user.pw_gecos != COMMENT:

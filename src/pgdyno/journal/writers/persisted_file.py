@@ -20,7 +20,7 @@ from pgdyno.model.plans.plan import PERSISTED_FILE
 from pgdyno.model.ports import Found
 
 MADE = "made"  # key of Found.state: directories that are missing, the outermost first
-_MODE, _OWNER, _GROUP = "mode", "owner", "group"
+MODE, _OWNER, _GROUP = "mode", "owner", "group"
 _NEW_MODE, _NEW_DIRECTORY = 0o644, 0o755
 
 
@@ -38,7 +38,7 @@ class PersistedFileWriter:
         if text is None:
             return Found(None, state)
         found = self._locate(key).stat()
-        numbers = {_MODE: stat.S_IMODE(found.st_mode), _OWNER: found.st_uid, _GROUP: found.st_gid}
+        numbers = {MODE: stat.S_IMODE(found.st_mode), _OWNER: found.st_uid, _GROUP: found.st_gid}
         return Found(text, state | {name: str(number) for name, number in numbers.items()})
 
     def check(self, key: str) -> None:
@@ -87,7 +87,7 @@ class PersistedFileWriter:
                 with roots_directory(self._locate(key).parent) as directory:
                     directory.remove(written_beside(self._locate(key).name))
             else:
-                mode, owner, group = (int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
+                mode, owner, group = (int(found.state[name]) for name in (MODE, _OWNER, _GROUP))
                 self._replace(key, as_bytes(found.value), mode, (owner, group))
         except OSError as error:
             raise _not_written(key, error) from error
@@ -127,7 +127,7 @@ class PersistedFileWriter:
             return False
         status = self._locate(key).stat()
         present = (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid)
-        return present == tuple(int(found.state[name]) for name in (_MODE, _OWNER, _GROUP))
+        return present == tuple(int(found.state[name]) for name in (MODE, _OWNER, _GROUP))
 
     def _replace(self, key: str, content: bytes, mode: int, owner: tuple[int, int] | None) -> None:
         """Let the file have this content, mode and owner, all at once, and survive a power failure."""

@@ -140,7 +140,14 @@ class ProgramLinkWriter(_ProgramWriter):
             raise _not_written(Path(key), error) from error
 
     def restore(self, key: str, found: Found) -> None:
-        """Let the link lead where it led."""
+        """Let the link lead where it led. Raises: OwnershipError for a link to anything but PostgreSQL."""
+        present = Path(key).parent / (self.value(key) or "")
+        if present.exists() and not (present / "bin/postgres").exists():
+            raise OwnershipError(
+                f"{key} is not restored: it does not lead to PostgreSQL",
+                detail=f"it leads to {present}, where there is no bin/postgres",
+                hint="somebody else has changed it since; let it lead there yourself, if that is right",
+            )
         if found.value is not None:
             self.write(key, found.value)
         _remove_leftover(Path(key))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pgdyno.model.variants.refused_settings import CONFIGURATION, belongs
+from pgdyno.model.variants.refused_settings import CONFIGURATION, belongs, why_refused
 from pgdyno.model.variants.server_environment import PRELOAD, why_not_given
 from pgdyno.model.variants.variant_key import ENVIRONMENT
 
@@ -76,6 +76,13 @@ _SAFE_ONLY_AS_0 = frozenset(
     f"{_ZFS}{name}" for name in ("zfs_nocacheflush", "zil_nocacheflush", "zil_replay_disable")
 )
 """By these ZFS is told to flush no disk, or to throw its log of synchronous writes away."""
+
+
+def is_never_applied(name: str, value: str) -> bool:
+    """Whether pgdyno never gives a running server this value, so that it has none to restore either."""
+    name = name.lower()
+    is_locked = name in DURABILITY_LOCK or name == "synchronous_standby_names"
+    return is_locked or why_refused(name, value) is not None
 
 
 def unsafe_settings(settings: Mapping[str, str]) -> tuple[str, ...]:

@@ -69,6 +69,15 @@ _REFUSED = {
 }
 
 
+_LEVERS_OWN = ("/sys/kernel/debug/sched/*", "/sys/module/haltpoll/parameters/*")
+"""Files of developers that levers set nevertheless."""
+
+
 def why_refused_file(path: str) -> str | None:
     """Return why no variant may set a file, or None. Levers' own files are checked before."""
     return next((why for pattern, why in _REFUSED.items() if fnmatchcase(path, pattern)), None)
+
+
+def why_never_written(path: str) -> str | None:
+    """Return why pgdyno writes a file for nobody, or None. Those of levers it does write."""
+    return None if any(fnmatchcase(path, one) for one in _LEVERS_OWN) else why_refused_file(path)
