@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -68,3 +69,23 @@ def test_a_cell_file_that_everybody_can_write_is_not_used(lab: Path, file: str) 
     assert done.returncode == 4
     assert f"ERROR:  {file} is not used: it can be changed by everybody" in done.stderr
     assert f"chmod go-w {file}" in done.stderr
+
+
+def test_a_servers_program_of_another_user_does_not_run_as_root(lab: Path) -> None:
+    """The server's host is this machine, whose check is by nobody's rights but that user's."""
+    lab.chmod(0o755)
+    ran, programs = lab / "ran", lab / "programs"
+    ran.touch()
+    ran.chmod(0o666)
+    programs.mkdir()
+    (programs / "postgres").write_text(f"#!/bin/sh\nid -u >> {ran}\necho 'postgres (PostgreSQL) 17.2'\n")
+    (programs / "postgres").chmod(0o755)
+    os.chown(programs / "postgres", NOBODY, NOBODY)
+    (lab / "hosts.toml").write_text(
+        f'[hosts.db1]\nrole = "server"\naddress = "127.0.0.1"\npostgresql = "{programs}"\n'
+        '[hosts.client1]\nrole = "load"\nssh = "client1.invalid"\n'
+    )
+    done = pgdyno("cell", "check", "--limit", "20s", "--json")
+    assert ran.read_text() == f"{NOBODY}\n"
+    server = json.loads(done.stdout)["check"]["hosts"][0]
+    assert server["answer"]["facts"]["postgresql"][0]["version"] == "postgres (PostgreSQL) 17.2"

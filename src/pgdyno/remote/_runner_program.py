@@ -1,9 +1,9 @@
 """Standalone program that answers questions about the host that it runs on.
 
-It is sent through ssh with _network_program.py alone (sent_program.py): nothing is installed, and Python 3.7
-with its standard library is enough. Each line of its input is a question as JSON, each line of its output the
-answer. It ends with its input; and when its time is over, because nobody may be there any more to end it. Its
-files are in a directory of its own, and removed whatever happens.
+It is sent through ssh with two neighbours alone (runner.py has their names): nothing is installed, and Python
+3.7 with its standard library is enough. Each line of its input is a question as JSON, each line of its output
+the answer. It ends with its input; and when its time is over, because nobody may be there any more to end it.
+Its files are in a directory of its own, and removed whatever happens.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pgdyno.remote._network_program import accept, listen, own_address, probe
+from pgdyno.remote._own_programs import as_user, owner_of
 
 PROGRAM_LIMIT_S = 5.0  # for a program that says its version
 WAKE_UP_LIMIT_S = 15.0
@@ -92,14 +93,15 @@ def why_no_sudo() -> str:
     return "" if status == 0 else (said or ["sudo fails"])[-1][:200]
 
 
-def output_of(command: list[str]) -> tuple[int, str]:
-    """Return the status of a program that says little, and its words.
+def output_of(command: list[str], user: int | None = None) -> tuple[int, str]:
+    """Return the status of a program that says little, and its words; it may run as another user.
 
     subprocess.run would wait without end for a program that we may not kill, as sudo: it is root's.
     """
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        **({} if user is None else as_user(user)),
+    )  # fmt: skip
     try:
         output = process.communicate(timeout=PROGRAM_LIMIT_S)[0]
     finally:
@@ -178,8 +180,9 @@ def pgdyno(named: str | None) -> dict[str, str] | None:
 
 def version_of(program: Path) -> tuple[str, str]:
     """Return the version that a program says, and nothing; or nothing, and why it says none."""
+    real = Path(os.path.realpath(str(program)))
     try:
-        status, output = output_of([str(program), "--version"])
+        status, output = output_of([str(real), "--version"], owner_of(real))
     except (OSError, subprocess.SubprocessError) as error:
         return "", trouble_with(error)
     last = (output.splitlines() or ["it says nothing"])[-1][:200]

@@ -32,6 +32,7 @@ from pgdyno.remote._load_program import (
     send_logs,
     working_in,
 )
+from pgdyno.remote._own_programs import owner_of
 
 SYSBENCH = "sysbench"
 NOT_INSTALLED = f"{SYSBENCH} is not installed on this host: "  # the controller looks for it
@@ -135,11 +136,18 @@ def cpu_ns(pid: int) -> int:
 
 
 def installed() -> str:
-    """Return the path of sysbench; leave if there is none."""
+    """Return the path of sysbench; leave if there is none, or if we are root and others can exchange it."""
     found = shutil.which(SYSBENCH)
     if found is None:
         sys.exit(f"{NOT_INSTALLED}it is not on the PATH ({os.environ.get('PATH', os.defpath)})")
-    return found
+    program = Path(os.path.realpath(found))
+    try:
+        user = owner_of(program)
+    except OSError as error:
+        sys.exit(f"{SYSBENCH} {NOT_RUN}{error.strerror}")
+    if user != os.geteuid():
+        sys.exit(f"{SYSBENCH} {NOT_RUN}user {user} can exchange {program}, and you are root")
+    return str(program)
 
 
 def version(program: str) -> str:

@@ -18,7 +18,7 @@ from pgdyno.remote.ssh import ssh_command, ssh_environment
 
 __all__ = ["NOT_INSTALLED", "SYSBENCH_DOES_NOT_RUN", "sysbench_sending", "sysbench_version"]
 
-SYSBENCH_MODULES = (*LOAD_MODULES, "_sysbench_program")
+SYSBENCH_MODULES = (*LOAD_MODULES, "_own_programs", "_sysbench_program")
 SYSBENCH_DOES_NOT_RUN = f"{SYSBENCH} {NOT_RUN}"  # the host's last words then; the system's follow
 _VERSION = re.compile(rf"{SYSBENCH} [0-9][0-9A-Za-z.+~-]{{0,39}}", re.ASCII)  # it stands in notes
 

@@ -31,7 +31,7 @@ from pgdyno.remote.channel import Channel, opened_channel
 from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
-RUNNER_MODULES = ("_network_program", "_runner_program")
+RUNNER_MODULES = ("_network_program", "_own_programs", "_runner_program")
 
 
 class Runner:
