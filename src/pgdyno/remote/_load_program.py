@@ -11,13 +11,13 @@ from __future__ import annotations
 import base64
 import contextlib
 import ctypes
-import errno
+import fcntl
 import functools
 import hashlib
 import json
 import os
 import signal
-import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -35,27 +35,68 @@ SET_DEATH_SIGNAL = 1  # linux/prctl.h
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
 NOT_RUN = "does not run on this host: "  # the controller looks for it
 ISSUES_LOAD = "another pgdyno issues load from this host"  # and for that
-ALONE = "\0pgdyno-load"  # a socket without a file: the kernel gives it back, however we end
+LOCK = "pgdyno-load-{}.lock"  # with our user's number
 ALONE_WAIT_S, ALONE_POLL_S = 10.0, 0.1  # a load that has just been ended takes a moment
 
 
-def alone() -> socket.socket:
-    """Return a socket that one program on this host can have; leave if another has it for long."""
-    taken, ends = socket.socket(socket.AF_UNIX), time.monotonic() + ALONE_WAIT_S
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Be the only program of our user that issues load from this host; leave if another one does for long.
+
+    Nobody else can open the file that is locked. Where another user could make one of that name before us, it
+    is no lock of ours, and keeps us from nothing.
+    """
+    path, ends = lock_directory() / LOCK.format(os.geteuid()), time.monotonic() + ALONE_WAIT_S
     while True:
-        try:
-            taken.bind(ALONE)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-        else:
-            return taken
+        file = own_file(path)
+        if file is None or is_locked(file, path):
+            break
+        os.close(file)
         if time.monotonic() > ends:
             sys.exit(
                 f"{ISSUES_LOAD}, or a run that was cut off, which ends by itself: twice its load's time "
                 "and 15\u00a0minutes after it began"  # as app/arenas/on_load_hosts.py has it
             )
         time.sleep(ALONE_POLL_S)
+    try:
+        yield
+    finally:
+        if file is not None:
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+            os.close(file)
+
+
+def lock_directory() -> Path:
+    """Return a directory of this host, best one where nobody else can make files, until its next start."""
+    for place in ("/run", f"/run/user/{os.geteuid()}", "/run/lock"):
+        if os.access(place, os.W_OK | os.X_OK):
+            return Path(place)
+    return Path(TEMPORARY)
+
+
+def own_file(path: Path) -> int | None:
+    """Open a file of our own, made if there is none; None if it is of another user, or no file."""
+    try:
+        file = os.open(
+            str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
+        )
+    except OSError:
+        return None
+    status = os.fstat(file)
+    if status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode):
+        return file
+    os.close(file)
+    return None
+
+
+def is_locked(file: int, path: Path) -> bool:
+    """Lock a file, if it is not locked, and still the one of that name: its last holder removes it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(file), path.lstat())
+    except (BlockingIOError, FileNotFoundError):
+        return False
 
 
 @contextlib.contextmanager

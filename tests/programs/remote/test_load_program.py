@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
 import signal
-from collections.abc import Iterator
+import socket
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from contextlib import nullcontext as does_not_raise
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +31,7 @@ from tests.fix_servers import wait_until
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.model.errors import GeneratorFailedError, LoadHostLostError
-from pgdyno.remote import _runner_program
+from pgdyno.remote import _load_program, _runner_program
 from pgdyno.remote.load_driver import new_owner
 from pgdyno.server.process.processes import is_alive
 
@@ -196,3 +201,61 @@ def test_a_host_issues_one_load_at_a_time(tmp_path: Path) -> None:
     with closing(driver(tmp_path, impatient)) as second:
         second.start("{}")
         second.stop()
+
+
+def test_no_socket_of_another_program_keeps_loads_away(tmp_path: Path) -> None:
+    """Any user of a host could have one of that name: there are no rights to such a socket."""
+    sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT)
+    with socket.socket(socket.AF_UNIX) as taken, closing(driver(tmp_path, sent)) as load:
+        taken.bind("\0pgdyno-load")
+        with does_not_raise():
+            load.start("{}")
+            load.stop()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "make", [Path.touch, Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/etc/passwd")]
+)
+def test_nothing_of_another_user_in_place_of_the_lock_keeps_loads_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    lock = tmp_path / _load_program.LOCK.format(0)
+    make(lock)
+    os.chown(lock, 65534, 65534, follow_symlinks=False)
+    monkeypatch.setattr(_load_program, "lock_directory", lambda: tmp_path)
+    is_plain = lock.is_file() and not lock.is_symlink()
+    with lock.open() if is_plain else does_not_raise() as theirs:
+        if theirs is not None:
+            fcntl.flock(theirs, fcntl.LOCK_EX)
+        with _load_program.alone():
+            assert os.lstat(lock).st_uid == 65534
+    assert os.lstat(lock).st_uid == 65534
+
+
+def test_the_lock_is_gone_afterwards_and_held_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_load_program, "lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(_load_program, "ALONE_WAIT_S", 0.0)
+    for _ in range(2):
+        with _load_program.alone():
+            (lock,) = tmp_path.iterdir()
+            assert stat.S_IMODE(lock.stat().st_mode) == 0o600
+            with pytest.raises(SystemExit, match="another pgdyno issues load"), _load_program.alone():
+                pass
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_who_has_waited_for_a_lock_that_is_removed_takes_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two would have one lock each otherwise: of the removed file, and of the one that is made anew."""
+    monkeypatch.setattr(_load_program, "lock_directory", lambda: tmp_path)
+    path = tmp_path / _load_program.LOCK.format(os.geteuid())
+    with _load_program.alone():
+        waiting = _load_program.own_file(path)
+        assert waiting is not None
+        assert not _load_program.is_locked(waiting, path)
+    assert not _load_program.is_locked(waiting, path)
+    os.close(waiting)
