@@ -436,6 +436,8 @@ def test_where_nothing_is_to_revert_other_journals_are_named(
     assert revert_text(result) == (
         f"Nothing to revert on host={server.socket_directory} port={server.port}.\n"
         f"another journal: {access.journal_directory} (1 change applied)\n"
+        f"    undo: env PGDYNO_HOME={access.journal_directory.parent} pgdyno revert "
+        f"--dsn 'host={server.socket_directory} port={server.port} dbname=postgres'\n"
     )
     assert revert(access, ALL).other_journals == ()
 

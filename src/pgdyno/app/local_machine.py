@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import pwd
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from pgdyno.app.trusted_files import require_trusted
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.cgroups import read_hierarchy, read_membership
 from pgdyno.host.machine.limits import available_memory
 from pgdyno.journal.ledger.lock import exclusive_lock
+from pgdyno.journal.ledger.log import FILE as JOURNAL_FILE
+from pgdyno.journal.ledger.places import as_owner
 from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.facts import Unknown
 from pgdyno.server.process.account import current_account
@@ -22,8 +26,27 @@ _SOME_SYSCTL = "/proc/sys/vm/swappiness"  # which every kernel has
 
 
 def workspace() -> Workspace:
-    """Return this user's workspace."""
-    return Workspace(default_root(), current_account())
+    """Return this user's workspace.
+
+    Raises: RefusedError, as root, if others could change it or its journal: what a receipt says is restored,
+    and what lies there is removed, with root's rights.
+    """
+    root = default_root()
+    if os.geteuid() == 0:
+        for path in (root, root / "journal" / JOURNAL_FILE):
+            require_trusted(path, "what its journal says is restored with your rights", _as_its_owner(root))
+    return Workspace(root, current_account())
+
+
+def _as_its_owner(root: Path) -> str | None:
+    """Return how to work with another user's home; None if it is root's, or of a user without a name."""
+    try:
+        owner = pwd.getpwuid(root.stat().st_uid)
+    except (OSError, KeyError):
+        return None
+    if owner.pw_uid == 0:
+        return None
+    return f"work as that user: {as_owner(owner.pw_name, root, ['pgdyno', 'status'])}"
 
 
 def open_store() -> ExperimentStore:

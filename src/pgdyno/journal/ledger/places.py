@@ -4,23 +4,27 @@ Root's journal for an ordinary user, other users' journals for root.
 
 Two journals may hold receipts for one server. Neither knows of the other, so that the user has to. Their
 owners can put anything there: nothing of it keeps root waiting, or is more than a journal that is not read.
+Root undoes nothing by what another user has written: that user's own pgdyno does, which root can start.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterable
+import re
+import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pgdyno.journal.ledger.log import FILE, read_journal
 from pgdyno.model.errors import StorageError
-from pgdyno.model.plans.journal import OtherJournal
+from pgdyno.model.plans.journal import OtherJournal, Receipt
 
 SYSTEM_DIRECTORY = Path("/var/lib/pgdyno/journal")
 USER_STATE = Path(".local/state")
 _IN_STATE = Path("pgdyno/journal")
 _LIMIT_BYTES = 4 << 20  # arbitrary: thousands of changes
+_ADDRESS = re.compile(r"host=[\w./:@-]+ port=[0-9]{1,5}", re.ASCII)  # of a target; others may have written it
 
 
 def candidate_directories() -> tuple[Path, ...]:
@@ -43,16 +47,47 @@ def other_journals(own: Path, candidates: Iterable[Path]) -> tuple[OtherJournal,
     return tuple(journal for journal in found if journal is not None and journal.open_receipts != 0)
 
 
+def as_owner(name: str, home: Path, words: Sequence[str]) -> str:
+    """Return the command by which root runs pgdyno as another user, in a home of that user's."""
+    usual = Path(pwd.getpwnam(name).pw_dir) / USER_STATE / _IN_STATE.parent
+    is_found = home == usual and not {"PGDYNO_HOME", "XDG_STATE_HOME"} & {*os.environ}
+    return shlex.join(
+        ["runuser", "-u", name, "--", *([] if is_found else ["env", f"PGDYNO_HOME={home}"]), *words]
+    )
+
+
 def _look(directory: Path) -> OtherJournal | None:
     try:
-        (directory / FILE).lstat()
-        return OtherJournal(str(directory), len(read_journal(directory, _LIMIT_BYTES).open))
+        status = (directory / FILE).lstat()
+        receipts = read_journal(directory, _LIMIT_BYTES).open
+        return OtherJournal(str(directory), len(receipts), _undoing(directory, status.st_uid, receipts))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:
         return OtherJournal(str(directory), None) if _is_seen(directory) else None
     except (StorageError, OSError):
         return OtherJournal(str(directory), None)
+
+
+def _undoing(directory: Path, uid: int, receipts: Sequence[Receipt]) -> str | None:
+    """Return the command that undoes a journal's changes, for its user or root; None if we cannot tell."""
+    places = {receipt.target.address for receipt in receipts if not receipt.is_on_host}
+    address = places.pop() if len(places) == 1 else ""
+    words = ["pgdyno", "revert"]
+    words += ["--dsn", f"{address} dbname=postgres"] if _ADDRESS.fullmatch(address) else []
+    if uid == os.geteuid():
+        return shlex.join(["env", f"PGDYNO_HOME={directory.parent}", *words])
+    if os.geteuid() != 0:
+        return None
+    # A user's journal lies in the home of that user, where nobody else can put another one in its place.
+    owner = next(
+        (one for one in pwd.getpwall() if one.pw_uid == uid and _is_in(Path(one.pw_dir), directory)), None
+    )
+    return None if owner is None else as_owner(owner.pw_name, directory.parent, words)
+
+
+def _is_in(home: Path, directory: Path) -> bool:
+    return directory == home / USER_STATE / _IN_STATE
 
 
 def _is_seen(directory: Path) -> bool:

@@ -168,10 +168,14 @@ class Drift:
 
 @dataclass(frozen=True)
 class OtherJournal:
-    """A journal of another user on this host. ``open_receipts`` None means that it may not be read."""
+    """A journal of another user on this host. ``open_receipts`` None means that it may not be read.
+
+    ``undoing`` is the command that undoes its changes; None if it is not known, or not ours to give.
+    """
 
     directory: str
     open_receipts: int | None
+    undoing: str | None = None
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def revert_text(result: RevertResult) -> str:
     """Return the effects of a revert, or of its dry run."""
     lines: list[str] = []
     if not result.outcomes:
-        lines = [f"Nothing to revert on {result.target}.", *map(_other, result.other_journals)]
+        lines = [f"Nothing to revert on {result.target}.", *_others(result.other_journals)]
     elif result.is_dry_run:
         lines = [*_statements(result.statements, result.target, result.restarts)]
     else:
@@ -72,7 +72,7 @@ def status_text(report: StatusReport) -> str:
     if not report.entries:
         lines = ["Nothing is applied.", ""]
     lines.append(f"journal: {report.journal}")
-    lines += [_other(journal) for journal in report.other_journals]
+    lines += _others(report.other_journals)
     return _text([*lines, *_damage(report.damage)])
 
 
@@ -129,10 +129,14 @@ def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
     yield "    --drifted=keep leaves the present ones"
 
 
-def _other(journal: OtherJournal) -> str:
-    if journal.open_receipts is None:
-        return f"another journal: {journal.directory} (it may hold changes; it is closed to this user)"
-    return f"another journal: {journal.directory} ({_count(journal.open_receipts, 'change')} applied)"
+def _others(journals: Iterable[OtherJournal]) -> Iterator[str]:
+    for one in journals:
+        held = "it may hold changes; it is closed to this user"
+        if one.open_receipts is not None:
+            held = f"{_count(one.open_receipts, 'change')} applied"
+        yield f"another journal: {one.directory} ({held})"
+        if one.undoing is not None:
+            yield f"    undo: {one.undoing}"
 
 
 def _damage(damage: Iterable[str]) -> list[str]:

@@ -65,7 +65,7 @@ class Workspace:
 
     def transactions(self) -> Path:
         """Return the place of generators' logs until their round has been read."""
-        path = self._directory("transactions", mode=0o700)
+        path = self._directory("transactions", mode=0o700, is_ours=False)
         self.account.own(path)
         return path
 
@@ -88,9 +88,8 @@ class Workspace:
         Raises: LockHeldError if another pgdyno measures here: both would only measure each other.
         """
         self._make_root()
-        with (self.root / MEASURING_LOCK).open("a+") as lock:
+        with _own_lock(self.root / MEASURING_LOCK) as lock:
             if not _try_lock(lock):
-                lock.seek(0)
                 raise LockHeldError(
                     "another pgdyno is measuring on this host",
                     detail=f"process {lock.read().strip() or 'unknown'} holds {self.root / MEASURING_LOCK}",
@@ -111,7 +110,7 @@ class Workspace:
         """
         path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=_TRAVERSABLE)))
         path.chmod(_TRAVERSABLE)
-        with (path / _IN_USE).open("w") as lock:
+        with _own_lock(path / _IN_USE) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             try:
                 yield path
@@ -141,21 +140,44 @@ class Workspace:
                 hint=hint,
             )
 
-    def _directory(self, name: str, *, mode: int) -> Path:
+    def _directory(self, name: str, *, mode: int, is_ours: bool = True) -> Path:
         self._make_root()
         path = self.root / name
         if not path.is_dir():
             path.mkdir(mode=mode)
             path.chmod(mode)  # whatever the umask
+        if is_ours:
+            _require_ours(path)
         return path
 
     def _make_root(self) -> None:
         """Make the directory, and those above it. Where the account is another user, it gets through them."""
         missing = [path for path in (self.root, *self.root.parents) if not path.is_dir()]
         for path in reversed(missing):
-            path.mkdir(exist_ok=True)
+            path.mkdir(exist_ok=True)  # another pgdyno of ours may make it at the same moment
+            _require_ours(path)
             if self.account.is_other:
                 path.chmod(0o755)  # whatever the umask
+
+
+def _own_lock(path: Path) -> IO[str]:
+    """Open a lock file, made if need be; no link is followed. Raises: StorageError."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StorageError(f"could not open {path}", detail=error.strerror) from error
+    return os.fdopen(descriptor, "r+")
+
+
+def _require_ours(path: Path) -> None:
+    """Raise StorageError for a directory, or a link, of another user."""
+    owner, caller = path.lstat().st_uid, os.geteuid()
+    if owner != caller:
+        raise StorageError(
+            f"{path} belongs to user {owner}, and you are user {caller}",
+            detail="pgdyno removes and runs what it finds there",
+            hint="remove it if nothing in it is needed, or set PGDYNO_HOME to another directory",
+        )
 
 
 def _try_lock(file: IO[str]) -> bool:
@@ -171,7 +193,7 @@ def _remove_if_abandoned(directory: Path) -> None:
     in_use = directory / _IN_USE
     if not in_use.exists():
         return  # being made at this very moment
-    with in_use.open("a") as lock:
+    with _own_lock(in_use) as lock:
         if _try_lock(lock):
             remove_recorded(directory)
             shutil.rmtree(directory)

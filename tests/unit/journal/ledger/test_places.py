@@ -18,7 +18,8 @@ def test_another_journal_with_open_receipts_is_reported(tmp_path: Path) -> None:
     with open_journal(tmp_path / "theirs") as journal:
         journal.add(receipt())
     found = other_journals(tmp_path / "ours", [tmp_path / "ours", tmp_path / "theirs", tmp_path / "none"])
-    assert found == (OtherJournal(str(tmp_path / "theirs"), 1),)
+    undoing = f"env PGDYNO_HOME={tmp_path} pgdyno revert"  # the address is a directory without a port
+    assert found == (OtherJournal(str(tmp_path / "theirs"), 1, undoing),)
 
 
 def test_a_journal_that_is_done_with_is_not_worth_a_word(tmp_path: Path) -> None:

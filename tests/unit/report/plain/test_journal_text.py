@@ -145,7 +145,10 @@ def test_status_shows_every_apply_with_what_became_of_it() -> None:
     report = StatusReport(
         "/var/lib/pgdyno/journal",
         (entry, unfinished),
-        other_journals=(OtherJournal("/home/ann/j", 1), OtherJournal("/home/bob/j", None)),
+        other_journals=(
+            OtherJournal("/home/ann/j", 1, "runuser -u ann -- pgdyno revert"),
+            OtherJournal("/home/bob/j", None),
+        ),
     )
     assert status_text(report) == (
         "20261121T052400Z-1a2b3c  2026-11-21T05:24:00+00:00  by dba@db1, process 4711, on host=/run\n"
@@ -157,5 +160,6 @@ def test_status_shows_every_apply_with_what_became_of_it() -> None:
         "\n"
         "journal: /var/lib/pgdyno/journal\n"
         "another journal: /home/ann/j (1 change applied)\n"
+        "    undo: runuser -u ann -- pgdyno revert\n"
         "another journal: /home/bob/j (it may hold changes; it is closed to this user)\n"
     )
