@@ -62,6 +62,9 @@ class LoopLibraries:
                 path = sql.Literal(str(library)).as_string(connection)
                 connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE".encode())
                 connection.execute(f"CREATE SCHEMA {SCHEMA}".encode())
+                connection.execute(
+                    f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC".encode()
+                )  # to load hosts' role
                 connection.execute(f"SET LOCAL search_path = {SCHEMA}".encode())
                 connection.execute(script.replace("'MODULE_PATHNAME'", path).encode())
         except psycopg.errors.Error as error:

@@ -22,7 +22,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.remote.load_driver import DriverSending, driver_sending
 from pgdyno.remote.load_sysbench import sysbench_sending
-from pgdyno.server.connection.network_entrance import NetworkEntrance
+from pgdyno.server.connection.network_entrance import LOAD_ROLE, NetworkEntrance
 
 _SPARE_S = 900.0
 """Beyond what a load takes: connecting may take ten minutes, and logs have to come here.
@@ -74,7 +74,8 @@ class OnLoadHosts:
 
     def _far(self, here: ArmTarget, number: int) -> ArmTarget:
         """Return the same server by the network; the arm's number is the name of its logs there."""
-        return ArmTarget(here.name, replace(here.target, host=self.entrance.address), Path(str(number)))
+        target = replace(here.target, host=self.entrance.address, user=LOAD_ROLE)
+        return ArmTarget(here.name, target, Path(str(number)))
 
     def _driver(
         self,

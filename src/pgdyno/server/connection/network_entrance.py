@@ -1,5 +1,8 @@
 """Entrance to scratch servers from the network: one address of ours, clients' addresses, one password.
 
+Load hosts, and whoever is on the way to them, get no more than load takes: a role without privileges owns the
+database that it comes to. A superuser could run programs as the servers' account.
+
 The login rules are a file of our own, as in login_rules.py: the servers' account cannot change them. Over the
 socket, which only that account reaches, everybody is trusted as before.
 """
@@ -9,7 +12,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,15 +21,35 @@ from pathlib import Path
 from pgdyno.server.connection.control_connection import ControlConnection
 
 _READABLE = 0o644  # the server's account reads it, and cannot write it
-_SCRAM = "scram-sha-256"
+_SCRAM = b"scram-sha-256"
+LOAD_ROLE = "pgdyno_load"
+HAS_CHECKPOINT_ROLE = 15  # the first major version in which others than superusers may do a checkpoint
+_ANY_DATABASE = "postgres"
+_WRITING = "SET search_path = ''; SET default_transaction_read_only = off"
+"""In a copy that is kept from round to round, a load host may have put objects into the search path."""
+_TO_BE_OWNED = """
+SELECT 'SCHEMA', quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$|public$)'
+UNION ALL
+SELECT CASE relkind
+         WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+       format('%%I.%%I', nspname, relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_roles r ON r.oid = relowner
+WHERE relkind IN ('r', 'p', 'v', 'm', 'S') AND nspname !~ '^(pg_|information_schema$)' AND rolname <> %s
+  AND NOT EXISTS (
+    SELECT FROM pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid
+    AND (d.deptype = 'e' OR c.relkind = 'S' AND d.deptype IN ('a', 'i'))
+  )
+"""
+"""Schemas, and relations of no extension; a column's sequence follows its table."""
 
 
 @dataclass(frozen=True)
 class NetworkEntrance:
-    """Where servers listen, whom they let in, and by which login rules."""
+    """Where servers listen, the database that load comes to, its login rules and its password."""
 
     address: str
     rules: Path
+    database: str
     password: str = field(repr=False)
 
     def settings(self) -> dict[str, str]:
@@ -40,21 +64,37 @@ class NetworkEntrance:
             port: int = probe.getsockname()[1]
             return port
 
-    def set_password(self, connection: ControlConnection, user: str) -> None:
-        """Give a role the password; the server, and its log, see the verifier alone."""
-        verifier = connection.pgconn.encrypt_password(self.password.encode(), user.encode(), _SCRAM.encode())
-        connection.execute("SET default_transaction_read_only = off")
-        connection.execute(f"ALTER ROLE {user} PASSWORD '{verifier.decode()}'".encode())
+    def admit(self, connect: Callable[[str], ControlConnection]) -> None:
+        """Let the role in, as the owner of the database; ``connect`` opens sessions of a superuser.
+
+        The server, and its log, see the password's verifier alone.
+        """
+        with closing(connect(_ANY_DATABASE)) as connection:
+            connection.execute(_WRITING)
+            if (
+                connection.execute(
+                    "SELECT FROM pg_catalog.pg_roles WHERE rolname = %s", (LOAD_ROLE,)
+                ).rowcount
+                == 0
+            ):
+                connection.execute(f"CREATE ROLE {LOAD_ROLE} LOGIN".encode())
+            verifier = connection.pgconn.encrypt_password(self.password.encode(), LOAD_ROLE.encode(), _SCRAM)
+            connection.execute(f"ALTER ROLE {LOAD_ROLE} PASSWORD '{verifier.decode()}'".encode())
+            if connection.info.server_version >= HAS_CHECKPOINT_ROLE * 10_000:
+                connection.execute(f"GRANT pg_checkpoint TO {LOAD_ROLE}".encode())
+            connection.execute(f"ALTER DATABASE {self.database} OWNER TO {LOAD_ROLE}".encode())
+        with closing(connect(self.database)) as connection:
+            connection.execute(_WRITING)
+            for kind, name in connection.execute(_TO_BE_OWNED, (LOAD_ROLE,)).fetchall():
+                connection.execute(f"ALTER {kind} {name} OWNER TO {LOAD_ROLE}".encode())
 
 
-def entrance(
-    directory: Path, address: str, clients: Iterable[str], user: str, database: str
-) -> NetworkEntrance:
+def entrance(directory: Path, address: str, clients: Iterable[str], database: str) -> NetworkEntrance:
     """Make the login rules in a directory of the caller's own, and a password."""
     path = directory / "entrance_hba.conf"
     with path.open("x", encoding="utf-8") as file:
         os.fchmod(file.fileno(), _READABLE)
         file.write("local all all trust\n")
         for client in map(ip_address, dict.fromkeys(clients)):
-            file.write(f"host {database} {user} {client}/{client.max_prefixlen} {_SCRAM}\n")
-    return NetworkEntrance(address, path, secrets.token_urlsafe(32))
+            file.write(f"host {database} {LOAD_ROLE} {client}/{client.max_prefixlen} {_SCRAM.decode()}\n")
+    return NetworkEntrance(address, path, database, secrets.token_urlsafe(32))

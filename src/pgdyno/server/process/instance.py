@@ -146,8 +146,7 @@ class Instance:
                 self._ended()
         self._wait_until_ready()
         if self.entrance is not None:
-            with contextlib.closing(self.connect()) as connection:
-                self.entrance.set_password(connection, SUPERUSER)
+            self.entrance.admit(self.connect)
 
     @contextlib.contextmanager
     def running(self, *, is_immediate: bool = False) -> Iterator[None]:

@@ -34,7 +34,7 @@ THERE = ReachedLoadHost(
     CLIENT, None, "10.0.0.1", "10.0.0.2", (4, 5, 6), 0.0001, 0.0003, "boot1", "pgdyno-load-7"
 )
 OTHER = replace(THERE, host=CellHost("client2", HostRole.LOAD, "client2"), address="10.0.0.3", cpus=(0, 1))
-ENTRANCE = NetworkEntrance("10.0.0.1", Path("/rules"), "s3cret")
+ENTRANCE = NetworkEntrance("10.0.0.1", Path("/rules"), "bench", "s3cret")
 HERE = Loads(
     cast("Any", None), cast("Any", None), cast("Any", None), Path(), CpuSplit((0, 1), (2,), is_isolated=True)
 )
@@ -126,7 +126,7 @@ def test_sysbench_of_each_host_has_a_command_line_for_each_server(tmp_path: Path
     assert [(arm["name"], arm["log"]) for arm in job["arms"]] == [("b", "1"), ("a", "0")]
     (arm, _) = job["arms"]
     assert arm["options"] == [
-        "--db-driver=pgsql", "--pgsql-host=10.0.0.1", "--pgsql-port=40001", "--pgsql-user=pgdyno",
+        "--db-driver=pgsql", "--pgsql-host=10.0.0.1", "--pgsql-port=40001", "--pgsql-user=pgdyno_load",
         "--pgsql-db=bench", "--tables=8", "--table-size=300000", "--rand-type=uniform", "--rand-seed=8",
         "--threads=2", "--time=0", "run",
     ]  # fmt: skip

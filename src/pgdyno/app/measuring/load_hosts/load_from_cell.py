@@ -20,8 +20,8 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.ports import Progress
-from pgdyno.server.connection.network_entrance import entrance
-from pgdyno.server.process.instance import SUPERUSER
+from pgdyno.server.connection.network_entrance import HAS_CHECKPOINT_ROLE, entrance
+from pgdyno.server.process.installation import Installation
 
 
 def loaded_from_cell(
@@ -38,12 +38,11 @@ def loaded_from_cell(
         return arena, study
     workloads = [conditions.workloads[name] for name in study.workloads]
     require_issuable(conditions.cell, workloads, study.design)
+    _require_checkpoints(workloads, [arena.installation_of(variant) for variant in study.variants])
     cell = issuing(conditions.cell, workloads)
     load_hosts = reach_load_hosts(cell, program_of(workloads, arena), progress)
     addresses = [one.address for one in load_hosts]
-    by = entrance(
-        arena.loads.scratch, load_hosts[0].server_address, addresses, user=SUPERUSER, database=DATABASE
-    )
+    by = entrance(arena.loads.scratch, load_hosts[0].server_address, addresses, DATABASE)
     threads = threads_of(load_hosts, fewest_clients(workloads, study.design))
     opened = replace(arena, entrance=by, loads=placed_on(arena.loads, load_hosts, by, threads))
     design = _design(study.design, load_hosts)
@@ -70,6 +69,18 @@ def require_issuable(cell: CellHosts, workloads: Collection[Workload], design: D
             f"{clients} client{'s' * (clients > 1)} cannot be shared by {count} load hosts",
             detail=f"each needs one: {', '.join(host.name for host in hosts)}",
             hint=f"--clients {count} or more; or keep fewer load hosts in the file",
+        )
+
+
+def _require_checkpoints(workloads: Iterable[Workload], installations: Iterable[Installation]) -> None:
+    """Raise UsageError for steps on servers where a superuser alone, which load is not, does checkpoints."""
+    old = [one for one in installations if one.major < HAS_CHECKPOINT_ROLE]
+    steps = [workload for workload in workloads if isinstance(workload.kind, Step)]
+    if old and steps:
+        raise UsageError(
+            f"{steps[0].name} cannot be issued by a load host on {old[0].title}",
+            detail="it ends with a checkpoint, which before PostgreSQL 15 takes a superuser",
+            hint="leave --cell out, or measure PostgreSQL 15 or later",
         )
 
 
