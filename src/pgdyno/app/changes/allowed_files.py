@@ -2,7 +2,8 @@
 
 These are the files that levers change, and those that a user allows by name.
 
-It is asked before anything runs. What a receipt was written for is restored without asking.
+It is asked before anything runs. What a receipt was written for is restored without asking, if it is one of
+those that pgdyno can have written: see ``journal/ledger/receipt.py``.
 """
 
 from __future__ import annotations
