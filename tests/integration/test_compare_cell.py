@@ -39,8 +39,9 @@ exec(code)
 
 LOGIN = f"""
 import psycopg, sys
+port, database, user = sys.argv[1:]
 try:
-    psycopg.connect(host="{HERE}", port=sys.argv[1], user="pgdyno", dbname=sys.argv[2], connect_timeout=10)
+    psycopg.connect(host="{HERE}", port=port, user=user, dbname=database, connect_timeout=10)
 except psycopg.OperationalError as error:
     print(error)
 """
@@ -174,13 +175,14 @@ def test_servers_let_nobody_in_without_the_password(cell: NamespaceCell, tmp_pat
         assert addresses == (HERE, HERE)
         said = [login(cell["client1"].namespace, port, "bench") for port in ports]
         assert all("no password supplied" in one for one in said), said
+        assert "no pg_hba.conf entry" in login(cell["client1"].namespace, ports[0], "bench", "pgdyno")
         assert "no pg_hba.conf entry" in login(cell["client1"].namespace, ports[0], "postgres")
         assert "no pg_hba.conf entry" in login(cell.hub, ports[0], "bench")
 
 
-def login(namespace: str, port: str, database: str) -> str:
+def login(namespace: str, port: str, database: str, user: str = "pgdyno_load") -> str:
     """Return why nobody gets in from a namespace."""
-    return run("ip", "netns", "exec", namespace, sys.executable, "-c", LOGIN, port, database)
+    return run("ip", "netns", "exec", namespace, sys.executable, "-c", LOGIN, port, database, user)
 
 
 @rare
