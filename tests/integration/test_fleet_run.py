@@ -1,16 +1,19 @@
-"""``pgdyno fleet``: a fleet of two machines on a local Dask cluster, measured for real, and its report.
+"""``pgdyno fleet run``: a fleet of two machines on Dask's workers, measured for real, and its report.
 
-Both machines are this one, on which one trial is made at a time.
+Both machines are this one, on which one measures at a time. Neither Dask nor who runs the fleet is root.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.dask_cluster import NO_DASK, dask_cluster
+from tests.dask_cluster import NO_DASK, DaskProcesses, dask_processes
 from tests.fix_home import pgdyno
 
 pytest.importorskip("distributed", reason=NO_DASK)
@@ -20,32 +23,46 @@ FLEET = """
 command = "pgdyno compare default more:work_mem=8MB --workload pgbench-select --scale 1 --embedded \
 --blocks 5 --block 300ms --clients 1"
 limit = "4m"
-price_per_hour = 0.5
 
 [machines.db1]
 [machines.db2]
 """
 
 
-def test_a_fleet_is_planned_run_once_and_reported(tmp_path: Path) -> None:
-    file = tmp_path / "two-machines.toml"
-    file.write_text(FLEET)
-    with dask_cluster(["db1", "db2"]) as cluster:
-        address = cluster.scheduler_address
-        plan = pgdyno("fleet", "plan", str(file), "--scheduler", address, "--json")
-        assert plan.returncode == 0, plan.stderr
-        planned = json.loads(plan.stdout)
-        assert [one["trials"] for one in planned["fleet"]["machines"]] == [1, 1]
-        assert planned["without_worker"] == []
-        done = pgdyno("fleet", "run", str(file), "--scheduler", address, "--json")
-        assert done.returncode == 0, done.stderr
-        again = pgdyno("fleet", "run", str(file), "--scheduler", address)
-    machines = json.loads(done.stdout)["fleet"]["machines"]
-    assert [(one["machine"], one["done"]) for one in machines] == [("db1", 1), ("db2", 1)]
-    assert all(one["trial_s"] > 0 and one["cost"] > 0 for one in machines)
-    assert "2 of 2 trials are done." in again.stdout
-    assert "trials are done" not in again.stderr  # nothing was measured again
-    report = pgdyno("fleet", "report", str(file))
+@pytest.fixture
+def dask() -> Iterator[DaskProcesses]:
+    with dask_processes() as processes:
+        processes.scheduler()
+        processes.worker("db1")
+        processes.worker("db2")
+        yield processes
+
+
+def written(directory: Path) -> Path:
+    path = directory / "two-machines.toml"
+    path.write_text(FLEET)
+    return path
+
+
+def test_a_fleet_is_run_once_and_reported(dask: DaskProcesses) -> None:
+    file = written(dask.home)
+    run = (sys.executable, "-m", "pgdyno", "fleet", "run", str(file), "--scheduler", dask.address)
+    done = dask.run(*run, "--json")
+    assert done.returncode == 0, done.stderr
+    machines = json.loads(done.stdout)["machines"]
+    assert [(one["machine"], one["reason"]) for one in machines] == [("db1", None), ("db2", None)]
+    bundles = [Path(one["bundle"]) for one in machines]
+    kept = [one.read_bytes() for one in bundles]
+    again = dask.run(*run)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines() == [
+        f"db1: {bundles[0]}",
+        f"db2: {bundles[1]}",
+        f"The results: pgdyno fleet report {file}",
+    ]
+    assert "to go" not in again.stderr  # nothing was measured again
+    assert [one.read_bytes() for one in bundles] == kept
+    report = dask.run(sys.executable, "-m", "pgdyno", "fleet", "report", str(file))
     if report.returncode:  # the machine was busy: no effect has a result on both
         assert "no two of them have a result for the same metric" in report.stderr
         assert_says_why(report.stderr)
@@ -61,3 +78,16 @@ def assert_says_why(report: str) -> None:
     assert re.search(
         r"db[12] .*, more against default on pgbench-select: throughput \((withheld|only)", report
     )
+
+
+def test_one_machine_measures_here_without_dask(tmp_path: Path, home: Path) -> None:
+    file = written(tmp_path)
+    done = pgdyno("fleet", "run", str(file), "--here", "db1", "--json")
+    assert done.returncode == 0, done.stderr
+    (machine,) = json.loads(done.stdout)["machines"]
+    bundle = Path(machine["bundle"])
+    assert (machine["machine"], bundle.parent) == ("db1", home / "fleets" / "two-machines")
+    again = pgdyno("fleet", "run", str(file), "--here", "db1")
+    assert again.stdout.startswith(f"db1: {bundle}\n")
+    assert "measuring" not in again.stderr
+    shutil.rmtree(bundle.parent)

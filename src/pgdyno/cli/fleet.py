@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import sys
-from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.cli._fleet_watch import FleetWatch
-from pgdyno.cli.output import echo, json_option, print_json, print_wide
-from pgdyno.model.errors import UsageError
+from pgdyno.cli.output import echo, json_option, open_progress, print_json
+from pgdyno.model.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.app.fleets.run_fleet import Answers, Say
     from pgdyno.model.fleets.fleet_order import FleetOrder
-    from pgdyno.model.fleets.fleet_progress import FleetProgress
-    from pgdyno.model.fleets.trial_workers import TrialWorkers
-    from pgdyno.remote.dask_workers import Waiting
+    from pgdyno.remote.dask_scheduler import Certificates
 
-_file_argument = click.argument("file", type=click.Path(path_type=Path), metavar="FLEET.toml")
-_scheduler_option = click.option(
-    "--scheduler", metavar="ADDRESS", help="Use the workers of this Dask scheduler (tcp://…, tls://…)."
-)
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.group(name="fleet")
@@ -33,61 +28,60 @@ def command() -> None:
 
 
 @command.command(
-    name="plan", epilog="\b\nExample:\n  pgdyno fleet plan fleet.toml --scheduler tcp://10.0.0.1:8786"
-)
-@_file_argument
-@_scheduler_option
-@json_option
-def plan(file: Path, *, scheduler: str | None, is_json: bool) -> None:
-    """Show a fleet's trials, their time and price.
-
-    Nothing is started. With --scheduler, machines are named that have no worker there.
-    """
-    order, budget_s = _order(file)
-    _show_state(order, budget_s, () if scheduler is None else _missing(order, scheduler), is_json=is_json)
-
-
-@command.command(
     name="run",
     epilog="\b\nExamples:\n"
-    "  pgdyno fleet run fleet.toml --scheduler tcp://10.0.0.1:8786\n"
+    "  pgdyno fleet run fleet.toml --scheduler tcp://127.0.0.1:8786\n"
+    "  pgdyno fleet run fleet.toml --scheduler tls://10.0.0.1:8786 \\\n"
+    "    --tls-ca-file ca.pem --tls-cert me.pem --tls-key me.key\n"
     "  pgdyno fleet run fleet.toml --here db1",
 )
-@_file_argument
-@_scheduler_option
-@click.option("--here", metavar="MACHINE", help="Make the trials of this machine here, without workers.")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FLEET.toml")
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Use the workers of this Dask scheduler: tcp:// on this machine, or tls://. Not as root.",
+)
+@click.option("--tls-ca-file", type=_FILE, metavar="FILE", help="With tls://: the authority's certificate.")
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="With tls://: our certificate.")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="With tls://: its key.")
+@click.option("--here", metavar="MACHINE", help="Measure the part of this machine here, without Dask.")
 @json_option
-def run(file: Path, *, scheduler: str | None, here: str | None, is_json: bool) -> None:
-    """Have a fleet's trials made by workers.
+def run(
+    file: Path,
+    *,
+    scheduler: str | None,
+    tls_ca_file: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    here: str | None,
+    is_json: bool,
+) -> None:
+    """Have each machine of a fleet measure the experiment once.
 
-    Their experiments are stored here. It can be stopped and started again: it goes on. With a store in the
-    file, controllers on several machines share the trials. Exit code 1 if trials are left that failed, or
-    whose machine has no worker.
+    The answers are bundles, kept in $PGDYNO_HOME/fleets. Run again, it leaves out the machines whose bundle
+    is there. Ctrl-C interrupts what is being measured. Exit code 1 if a machine has failed.
     """
     from pgdyno.app.fleets.run_fleet import run_fleet
-    from pgdyno.remote.dask_workers import Waiting
+    from pgdyno.model.document import to_document
 
-    order, budget_s = _order(file)
-    watch = FleetWatch(order, budget_s)
-    try:
-        again = shlex.join(["pgdyno", "fleet", "run", str(file), "--scheduler", str(scheduler)])
-        with _workers(order, scheduler, here, Waiting(watch.say, again)) as workers:
-            run_fleet(order, workers, watch)
-    finally:
-        watch.close()
-    done = _show_state(order, budget_s, (), is_json=is_json)
-    if done.done < done.trials:
+    order = _order(file)
+    if (scheduler is None) == (here is None):
+        raise UsageError(
+            "it is not said who measures" if here is None else "--here goes without --scheduler",
+            hint="--scheduler ADDRESS for Dask workers on the machines, --here MACHINE for this one alone",
+        )
+    machines = order.machines if here is None else (_require_machine(order, here),)
+    certificates = _certificates(tls_ca_file, tls_cert, tls_key)
+    with _said_once() as say, _answers(order, scheduler, certificates, say) as answers:
+        outcomes = run_fleet(order, machines, answers, say)
+    if is_json:
+        print_json({"fleet": order.name, "machines": to_document(outcomes)})
+    else:
+        for one in outcomes:
+            echo(f"{one.machine}: {one.bundle or f'failed: {one.reason}'}")
+        echo(f"The results: pgdyno fleet report {file}")
+    if any(one.bundle is None for one in outcomes):
         sys.exit(1)
-    if not is_json:
-        echo(f"Its results: pgdyno fleet report {file}")
-
-
-@command.command(name="status")
-@_file_argument
-@json_option
-def status(file: Path, *, is_json: bool) -> None:
-    """Show how far a fleet is, also while it runs."""
-    _show_state(*_order(file), (), is_json=is_json)
 
 
 @command.command(
@@ -105,7 +99,7 @@ def status(file: Path, *, is_json: bool) -> None:
 def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) -> None:
     """Combine comparisons that experiments of several machines share.
 
-    Given is the file of a fleet that was run, for the results it has so far, or experiments: each a bundle's
+    Given is the file of a fleet that was run, for the bundles that are there, or experiments: each a bundle's
     file or the id of a stored one. Experiments on hardware that is alike count as one machine, unless the
     machines are named: NAME=FILE.
     """
@@ -122,85 +116,88 @@ def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) 
         echo(f"Report: {path}")
 
 
-def _order(file: Path) -> tuple[FleetOrder, float | None]:
-    """Return the order in a file, and the budget of its experiment, if it has one.
-
-    Its command is read as the command line would be. Raises: UsageError for options that it does not have.
-    """
-    from pgdyno.store.fleets.fleet_file import read_fleet_file
+def _order(file: Path) -> FleetOrder:
+    """Return the order in a file. Raises: UsageError for options that its command does not have."""
+    from pgdyno.cli import compare, run
+    from pgdyno.store.fleet_file import read_fleet_file
 
     order = read_fleet_file(file)
-    given = _read_command(order.command)
-    if refused := [f"--{name}" for name in ("resume", "gate", "json") if given.get(name)]:
-        raise UsageError(
-            f'the command of "{file}" has {" and ".join(refused)}',
-            hint="leave it out: a trial is measured from its beginning, and its answer is the experiment",
-        )
-    return order, given.get("budget_s")
-
-
-def _read_command(words: Sequence[str]) -> dict[str, Any]:
-    """Return a command's options by parameter. Raises: UsageError for a word that it does not take."""
-    from pgdyno.cli import compare, run
-
+    words = order.machine.command
     read = {"compare": compare.command, "run": run.command}[words[0]]
     try:
         with read.make_context(words[0], [*words[1:]]) as context:
-            return {**context.params, "json": context.params["is_json"]}
+            given = {**context.params, "json": context.params["is_json"]}
     except click.ClickException as error:
         raise UsageError(
             f"the fleet's command is not understood: {error.format_message()}",
             detail=f"pgdyno {' '.join(words)}",
             hint=f"see pgdyno {words[0]} --help",
         ) from error
-
-
-def _workers(
-    order: FleetOrder, scheduler: str | None, here: str | None, waiting: Waiting | None = None
-) -> AbstractContextManager[TrialWorkers]:
-    """Return the requested workers. Raises: UsageError unless exactly one kind is requested."""
-    if (scheduler is None) == (here is None):
+    if refused := [f"--{name}" for name in ("resume", "gate", "json") if given.get(name)]:
         raise UsageError(
-            "it is not said who makes the trials" if here is None else "--here goes without --scheduler",
-            hint="--scheduler ADDRESS for Dask workers on the machines, --here MACHINE for this one alone",
+            f'the command of "{file}" has {" and ".join(refused)}',
+            hint="leave it out: a machine measures from the beginning, and answers with the experiment",
         )
-    if scheduler is not None:
-        from pgdyno.remote.dask_workers import dask_workers
+    return order
 
-        return dask_workers(scheduler, waiting)
-    from pgdyno.app.fleets.worker_here import WorkerHere
 
-    names = [one.name for one in order.machines]
-    if here not in names:
+def _require_machine(order: FleetOrder, machine: str) -> str:
+    if machine not in order.machines:
         raise UsageError(
-            f'the fleet "{order.name}" has no machine "{here}"', detail=f"it has {', '.join(names[:20])}"
+            f'the fleet "{order.name}" has no machine "{machine}"',
+            detail=f"it has {', '.join(order.machines[:20])}",
         )
-    return nullcontext(WorkerHere(here))
+    return machine
 
 
-def _missing(order: FleetOrder, scheduler: str) -> list[str]:
-    """Return the machines without a worker."""
-    with _workers(order, scheduler, None) as workers:
-        there = workers.beats()
-    return [one.name for one in order.machines if one.name not in there]
+def _certificates(*files: Path | None) -> Certificates | None:
+    """Return the files for TLS. Raises: UsageError unless all are there, or none."""
+    from pgdyno.remote.dask_scheduler import Certificates
+
+    given = [one for one in files if one is not None]
+    if given and len(given) < len(files):
+        raise UsageError(
+            "a file for TLS is missing", hint="--tls-ca-file, --tls-cert and --tls-key go together"
+        )
+    return Certificates(*given) if given else None
 
 
-def _show_state(
-    order: FleetOrder, budget_s: float | None, missing: Collection[str], *, is_json: bool
-) -> FleetProgress:
-    from pgdyno.app.fleets.fleet_state import progress_of
-    from pgdyno.model.document import to_document
-    from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.report.plain.fleet_progress_text import progress_line, progress_notes, progress_table
+@contextmanager
+def _answers(
+    order: FleetOrder, scheduler: str | None, certificates: Certificates | None, say: Say
+) -> Iterator[Answers]:
+    """Provide the answers of this machine, or of workers.
 
-    found = progress_of(order, budget_s)
-    if is_json:
-        print_json({"fleet": to_document(found), "without_worker": to_document([*missing])})
-        return found
-    table = progress_table(found)
-    echo(f"{table.caption}\n")
-    print_wide(PlainTable(table))
-    echo(f"\n{progress_line(found)}.")
-    for note in progress_notes(found, missing):
-        echo(note)
-    return found
+    Raises: RefusedError for workers' answers as root; as ``dask_scheduler``.
+    """
+    from pgdyno.app.fleets.run_fleet import from_here, from_workers
+    from pgdyno.remote.dask_scheduler import dask_scheduler
+
+    if scheduler is None:
+        yield from_here(order, say)
+        return
+    if os.geteuid() == 0:
+        raise RefusedError(
+            "fleet run --scheduler is not for root",
+            detail="a worker's answer is a Python object, and could run programs here",
+            hint="run it as the user of the scheduler and the workers, or another one: docs/guides/fleets.md",
+        )
+    with dask_scheduler(scheduler, certificates) as connected:
+        yield from_workers(order, connected, say)
+
+
+@contextmanager
+def _said_once() -> Iterator[Say]:
+    """Provide progress on stderr: a bar, or lines, of which none is repeated."""
+    progress, last = open_progress(), ""
+
+    def say(words: str) -> None:
+        nonlocal last
+        if words != last:
+            last = words
+            progress.step(words)
+
+    try:
+        yield say
+    finally:
+        progress.close()

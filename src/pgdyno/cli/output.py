@@ -132,27 +132,6 @@ class Lines:
         """Nothing to take away."""
 
 
-class LiveTable:
-    """Tables on a terminal's stderr, each in the place of the one before."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(stderr=True, markup=False, emoji=False, highlight=False)
-        self._live = Live(console=console, transient=True, auto_refresh=False)
-        self._live.start()
-
-    def show(self, table: RenderableType) -> None:
-        """Show a table of printable texts; lines that the terminal has no room for are left out."""
-        self._live.update(table, refresh=True)
-
-    def close(self) -> None:
-        """Take the table away."""
-        self._live.stop()
-
-
 def open_progress() -> Bar | Lines:
     """Return a bar on a terminal, lines elsewhere."""
     return Bar() if sys.stderr.isatty() else Lines()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import LockHeldError, MeasurementError
 
 _ENDING_S = 60.0  # arbitrary: after SIGTERM pgdyno stops servers and gives back what it changed
+_LOOK_S = 1.0  # arbitrary
 _WORDS_CHARACTERS = 1000  # of what it says at its end
 
 
@@ -22,11 +24,13 @@ def allowed_cpus() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(os.getpid()))
 
 
-def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[int]) -> str:
+def run_pgdyno(
+    words: Sequence[str], limit_s: float, is_wanted: Callable[[], bool], *, worker_cpus: Collection[int]
+) -> str:
     """Return the output of a command, which may use all CPUs.
 
     All threads of this process keep to ``worker_cpus`` meanwhile. The kernel ends the command if this process
-    is killed.
+    is killed; it is interrupted as well when it is not ``is_wanted`` any more.
     Raises: MeasurementError with its last words if it fails, or takes longer than its limit; LockHeldError
     if another pgdyno measures on this machine.
     """
@@ -37,19 +41,14 @@ def run_pgdyno(words: Sequence[str], *, limit_s: float, worker_cpus: Collection[
     process = start_pgdyno(words)
     _move(0, worker_cpus)
     try:
-        printed, said = (part.decode(errors="replace") for part in process.communicate(timeout=limit_s))
-    except subprocess.TimeoutExpired as error:
-        raise MeasurementError(
-            f"the trial did not end within {numbers.duration(limit_s)}",
-            hint="set limit in fleet.toml to more than it takes",
-        ) from error
+        printed, said = (part.decode(errors="replace") for part in _outputs(process, limit_s, is_wanted))
     finally:
         _end(process)
     if process.returncode == LockHeldError.exit_code and f"({LockHeldError.code})" in said:
-        raise LockHeldError("another pgdyno measures on the trial's machine")
+        raise LockHeldError("another pgdyno measures on the machine")
     if process.returncode != 0:
         raise MeasurementError(
-            f"the trial ended with exit code {process.returncode}",
+            f"the command ended with exit code {process.returncode}",
             detail=said.strip()[-_WORDS_CHARACTERS:] or "it said nothing",
         )
     return printed
@@ -69,6 +68,24 @@ def start_pgdyno(
         stderr=subprocess.PIPE,
         env={**os.environ, **(environment or {})},
     )
+
+
+def _outputs(
+    process: subprocess.Popen[bytes], limit_s: float, is_wanted: Callable[[], bool]
+) -> tuple[bytes, bytes]:
+    """Return both outputs at the command's end. Raises: MeasurementError if that is not waited for."""
+    ends_s = time.monotonic() + limit_s
+    while True:
+        try:
+            return process.communicate(timeout=_LOOK_S)
+        except subprocess.TimeoutExpired:
+            if not is_wanted():
+                raise MeasurementError("nobody waits for the command any more") from None
+            if time.monotonic() > ends_s:
+                raise MeasurementError(
+                    f"the command did not end within {numbers.duration(limit_s)}",
+                    hint="set limit in fleet.toml to more than it takes",
+                ) from None
 
 
 def _move(thread: int, cpus: Collection[int]) -> None:

@@ -21,7 +21,6 @@ from pydantic_core import PydanticSerializationError
 from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice
 from pgdyno.store.documents import problems
-from pgdyno.store.sqlite_file import open_sqlite
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS experiment (id TEXT PRIMARY KEY, created TEXT NOT NULL, document TEXT NOT NULL);
@@ -85,7 +84,7 @@ class ExperimentStore:
         """Open the store, creating it at first use. Raises: StorageError if it cannot be used."""
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._connection, found = open_sqlite(path, "the store", _VERSION, "NORMAL")
+            self._connection, found = _opened(path)
             if 0 < found < _VERSION:
                 self._add_columns()
             self._connection.executescript(_SCHEMA)
@@ -292,3 +291,21 @@ def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, .
     shares, counts = (done.steal_share, done.foreign_cpu_share), (done.completed, done.latencies)
     when = (done.arm, done.start_ns, done.end_ns, cpu, done.drained_ns)
     return (*where, *when, *shares, *counts, done.apart_ns)
+
+
+def _opened(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open the file, whose statements are transactions of their own; return its version as well, 0 if new.
+
+    Raises: StorageError if a newer pgdyno has written it; sqlite3.DatabaseError.
+    """
+    connection = sqlite3.connect(path, isolation_level=None)  # waits 5 s for another process that writes
+    found = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if found > _VERSION:
+        raise StorageError(
+            f'the store "{path}" was written by a newer pgdyno',
+            detail=f"its version is {found}, this pgdyno reads up to {_VERSION}",
+            hint="upgrade pgdyno",
+        )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection, found

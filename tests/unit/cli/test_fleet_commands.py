@@ -1,19 +1,23 @@
-"""``pgdyno fleet plan``, ``run``, ``status`` and ``report`` of a fleet: words, documents, refusals."""
+"""``pgdyno fleet run``, and ``report`` of a fleet: refusals before anything starts."""
 
 from __future__ import annotations
 
 import gc
-import json
+import os
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.golden.synthetic_fleet import fleet
 
+from pgdyno.app.fleets.run_fleet import fleet_directory
+from pgdyno.app.results.bundle import export_bundle
 from pgdyno.cli.main import main
+from pgdyno.store.fleet_file import read_fleet_file
 
 pytestmark = pytest.mark.usefixtures("own_home")
 
 COMPARE = "compare default more:work_mem=8MB --workload pgbench-select --embedded"
+SCHEDULER = ("--scheduler", "tcp://127.0.0.1:1")
 
 
 @pytest.fixture
@@ -23,9 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 def ordered(tmp_path: Path, command: str) -> Path:
     path = tmp_path / "three.toml"
-    path.write_text(
-        f"command = '''{command}'''\ntrials = 2\n[machines.db1]\nprice_per_hour = 3\n[machines.db2]\n"
-    )
+    path.write_text(f"command = '''{command}'''\n[machines.db1]\n[machines.db2]\n")
     return path
 
 
@@ -36,48 +38,45 @@ def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     return caught.value.code, capsys.readouterr().err
 
 
-def test_a_plan_has_time_and_price_before_anything_starts(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    main(["fleet", "plan", str(file)])
-    said = capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ")
-    assert said.startswith(f"Fleet three: pgdyno {COMPARE} --budget 30m\n")
-    rows = [" ".join(line.split()) for line in said.splitlines()]
-    assert "db1 2 0 0 2 0 30 min 1 h 3.00" in rows
-    assert "db2 2 0 0 2 0 30 min 1 h –" in rows
-    assert "all 4 0 0 4 0 1 h 3.00" in rows
-    assert "0 of 4 trials are done, about 1 h left." in rows
-    assert rows[-1] == (
-        "Times are those of the experiment's budget, without loading. Machines work beside each other."
-    )
-
-
-def test_status_is_one_document_with_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["fleet", "status", str(file), "--json"])
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert document["schema_version"] == 1
-    fleet = document["fleet"]
-    assert (fleet["name"], fleet["left_s"], fleet["is_measured"]) == ("three", 3600.0, False)
-    assert fleet["machines"][0] == {
-        "machine": "db1", "trials": 2, "done": 0, "measuring": 0, "failed": 0,
-        "trial_s": 1800.0, "left_s": 3600.0, "cost": 3.0, "reason": None,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "it is not said who makes the trials  (PGD-100)"),
-        (("--here", "db1", "--scheduler", "tcp://x:1"), "--here goes without --scheduler  (PGD-100)"),
+        ((), "it is not said who measures  (PGD-100)"),
+        (("--here", "db1", *SCHEDULER), "--here goes without --scheduler  (PGD-100)"),
         (("--here", "db9"), 'the fleet "three" has no machine "db9"  (PGD-100)\nDETAIL:  it has db1, db2'),
     ],
 )
-def test_who_makes_the_trials_has_to_be_said_once(
+def test_who_measures_has_to_be_said_once(
     file: Path, options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, error = failure(capsys, "run", str(file), *options)
     assert code == 2
     assert said in error
+
+
+def test_files_for_tls_go_together(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, error = failure(capsys, "run", str(file), *SCHEDULER, "--tls-cert", str(file))
+    assert code == 2
+    assert error == (
+        "pgdyno: ERROR:  a file for TLS is missing  (PGD-100)\n"
+        "HINT:  --tls-ca-file, --tls-cert and --tls-key go together\n"
+    )
+    code, error = failure(capsys, "run", str(file), *SCHEDULER, "--tls-key", str(file.parent / "none.key"))
+    assert code == 2
+    assert "none.key' does not exist" in error
+
+
+def test_root_unpickles_no_workers_answer(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    code, error = failure(capsys, "run", str(file), *SCHEDULER)
+    assert code == 4
+    assert error == (
+        "pgdyno: ERROR:  fleet run --scheduler is not for root  (PGD-200)\n"
+        "DETAIL:  a worker's answer is a Python object, and could run programs here\n"
+        "HINT:  run it as the user of the scheduler and the workers, or another one: docs/guides/fleets.md\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,16 +93,25 @@ def test_a_command_that_would_fail_on_all_machines_is_refused_here(
     tmp_path: Path, command: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = ordered(tmp_path, command)
-    code, error = failure(capsys, "plan", str(file))
+    code, error = failure(capsys, "run", str(file), "--here", "db1")
     assert code == 2
     assert error.replace(str(file), "FILE").startswith(f"pgdyno: ERROR:  {said}")
 
 
-def test_a_fleet_without_results_has_no_report(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fleet_without_bundles_has_no_report(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, error = failure(capsys, "report", str(file))
     assert code == 2
-    assert 'the fleet "three" has no results yet' in error
-    assert (
-        f"HINT:  pgdyno fleet run {file} makes its trials; pgdyno fleet status shows how far it is" in error
-    )
+    assert 'the fleet "three" has no bundles yet' in error
+    assert f"HINT:  pgdyno fleet run {file} has its machines measure" in error
     assert gc.isenabled()  # the report stops it while it reads
+
+
+def test_a_fleet_is_reported_by_its_machines_names(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    order = read_fleet_file(file)
+    fleet_directory(order).mkdir()
+    for machine, experiment in zip(order.machines, fleet(2), strict=True):
+        export_bundle(experiment, fleet_directory(order) / order.bundle_name(machine))
+    main(["fleet", "report", str(file)])
+    said = capsys.readouterr().out
+    assert said.startswith("2 machines, 2 experiments\n\ndb1  Example CPU 9001; ")
+    assert f"\n       {order.bundle_name('db2')}: on-2, " in said

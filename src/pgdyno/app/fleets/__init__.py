@@ -1,1 +1,1 @@
-"""Measure a fleet: trials leased to workers, answers checked and stored."""
+"""Have the machines of a fleet measure, keep their answers, and combine them."""

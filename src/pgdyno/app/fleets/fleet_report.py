@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from pgdyno.app.fleets.trial_stores import begun_trials
+from pgdyno.app.fleets.run_fleet import kept_bundles
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.results.given_experiment import given_experiment
 from pgdyno.app.results.report import file_name
@@ -19,7 +19,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.fleet import Fleet
 from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.store.files import write_whole
-from pgdyno.store.fleets.fleet_file import read_fleet_file
+from pgdyno.store.fleet_file import read_fleet_file
 
 _FLEET = ".toml"
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9_.-]{0,39})=(.+)")
@@ -64,18 +64,15 @@ def _no_search_for_cycles() -> Iterator[None]:
 
 
 def _of_fleet(file: Path) -> list[Given]:
-    """Return the results that a fleet has so far. Raises: UsageError if it has none."""
+    """Return the bundles that a fleet has so far. Raises: UsageError if it has none."""
     order = read_fleet_file(file)
-    found, begun = [], begun_trials(order)
-    if begun is not None:
-        with closing(begun) as store:
-            found = [Given(one.experiment, machine, one) for machine, one in store.findings()]
-    if not found:
+    kept = kept_bundles(order, lambda _: None)
+    if not kept:
         raise UsageError(
-            f'the fleet "{order.name}" has no results yet',
-            hint=f"pgdyno fleet run {file} makes its trials; pgdyno fleet status shows how far it is",
+            f'the fleet "{order.name}" has no bundles yet',
+            hint=f"pgdyno fleet run {file} has its machines measure",
         )
-    return found
+    return [Given(order.bundle_name(machine), machine, found_in(one)) for machine, one in kept.items()]
 
 
 def _given(reference: str) -> Given:

@@ -1,266 +1,176 @@
-"""Control a fleet: lease trials to workers, hear of them, take their answers, until nothing is left to do.
+"""Have a fleet measured: each machine once, whose answer is a bundle that is kept here.
 
-The state is in the fleet's store alone, so that a controller that is started again goes on. A lock keeps a
-second one of this machine off: the kernel takes it back when a controller ends, in whatever way. Controllers
-of other machines may share a store that is a database; each keeps what it has leased.
+A bundle that is sound and here is a machine that is done: the next run leaves it out.
 """
 
 from __future__ import annotations
 
-import secrets
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from math import inf
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
 
-from pgdyno.app.fleets.measure_trial import measure_trial
-from pgdyno.app.fleets.take_answer import take_answer
-from pgdyno.app.fleets.trial_stores import open_trials
+from pgdyno.app.fleets.measure_machine import measure_machine, measure_on_worker
 from pgdyno.app.local_machine import workspace
-from pgdyno.experiments.fleets.trial_leases import (
-    LEASE_S,
-    answered,
-    due,
-    failed,
-    given_back,
-    heard_lately,
-    leased,
-    lost,
-)
+from pgdyno.app.results.bundle import verify_bundle
+from pgdyno.app.results.bundle_import import verified_experiment
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model import numbers
-from pgdyno.model.errors import LockHeldError, MeasurementError, as_pgdyno_error
-from pgdyno.model.fleets.finding import FleetFinding
-from pgdyno.model.fleets.fleet_order import FleetOrder, TrialOrder
-from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
-from pgdyno.model.fleets.trial_store import FleetEvent, TrialStore
-from pgdyno.model.fleets.trial_workers import TrialWorkers
+from pgdyno.model.errors import MeasurementError, PgdynoError, StorageError, as_pgdyno_error
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.fleets.fleet_order import FleetOrder, MachineOrder
+from pgdyno.remote.dask_scheduler import DaskScheduler
+from pgdyno.store.files import write_whole
 
-_OTHERS_TURNS = 10  # arbitrary: between two looks at the trials of other controllers, which read all of them
-_ENDED = "its controller has ended"
+_MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
+_TURN_S = 1.0  # arbitrary
+_NAMED = 8  # machines in a line
+_AWAITED = "waiting for workers with these resources"
 
-
-class FleetOnlooker(Protocol):
-    """Sees a fleet while it runs."""
-
-    def look(self, store: TrialStore) -> None:
-        """Look at the trials. It is called every turn, a second or less."""
-        ...
-
-    def say(self, what: str) -> None:
-        """Tell of something that holds the fleet up."""
-        ...
+Answers: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[str, object]]]
+"""Yields each of these machines with its answer, or the error in place of it."""
+Say: TypeAlias = Callable[[str], None]
 
 
-@dataclass
-class _Controller:
-    """A controller that holds the fleet's lock. ``pending`` has the leased trial of each answer to come."""
+@dataclass(frozen=True)
+class MachineOutcome:
+    """A machine's bundle, or why there is none."""
 
-    order: FleetOrder
-    fleet_id: str
-    store: TrialStore
-    workers: TrialWorkers
-    make: Callable[[TrialOrder], bytes]
-    clock: Callable[[], float]
-    turn_s: float
-    trials: dict[tuple[str, int], FleetTrial]
-    pending: dict[Future[bytes], FleetTrial] = field(default_factory=dict)
-    _beats: dict[str, float] = field(default_factory=dict)
-    _there: frozenset[str] = frozenset()
-    _heard_s: dict[str, float] = field(default_factory=dict)
-    _asked_s: float = -inf
-    _others_s: float = -inf
-
-    def go_on(self) -> None:
-        """Take back the leases of controllers that have ended; trials that had failed are tried again."""
-        now_s = self.clock()
-        self._heard_s = {machine.name: now_s for machine in self.order.machines}
-        self._take_back()
-        for trial in [*self.trials.values()]:
-            if trial.state is FleetTrialState.FAILED:
-                self._change(trial, replace(trial, state=FleetTrialState.WAITING, attempts=0), "again")
-
-    def turn(self) -> bool:
-        """Lease, hear and take, once; False when nothing is left to do, or nobody does it."""
-        self._hear()
-        self._hear_others()
-        heard = heard_lately(self._heard_s, self.clock())
-        for trial in lost(self._mine(), heard):
-            self._lose(trial)
-        for trial in due([*self.trials.values()], heard & self._there):
-            self._lease(trial)
-        if not self.pending and not any(
-            _is_open(one) and one.machine in heard for one in self.trials.values()
-        ):
-            return False
-        if self.pending:
-            wait(self.pending, self.turn_s, FIRST_COMPLETED)
-            for future in [one for one in self.pending if one.done()]:  # ``wait`` leaves out cancelled ones
-                self._take(future, self.pending.pop(future))
-        else:
-            time.sleep(self.turn_s)
-        return True
-
-    def forget(self) -> None:
-        """Let the workers know that nobody waits for their answers."""
-        for future in self.pending:
-            future.cancel()
-
-    def _hear(self) -> None:
-        now_s = self.clock()
-        if now_s - self._asked_s < self.turn_s:
-            return
-        beats = self.workers.beats()
-        waited_s = self.clock() - now_s  # nobody was heard meanwhile, which is no fault of the workers
-        self._asked_s = now_s + waited_s
-        self._heard_s = {machine: heard_s + waited_s for machine, heard_s in self._heard_s.items()}
-        self._there = frozenset(beats)
-        for machine, beat in beats.items():
-            if self._beats.get(machine) != beat:
-                self._beats[machine], self._heard_s[machine] = beat, self._asked_s
-
-    def _hear_others(self) -> None:
-        """Learn the changes of other controllers; the leases of those that have ended are taken back."""
-        now_s = self.clock()
-        if now_s - self._others_s >= _OTHERS_TURNS * self.turn_s:
-            self._others_s = now_s
-            self._learn(self.store.changed_by_others())
-            self._take_back()
-
-    def _learn(self, trials: Iterable[FleetTrial]) -> None:
-        self.trials.update((one.place, one) for one in trials if one.place in self.trials)
-
-    def _take_back(self) -> None:
-        for trial in self.store.abandoned():
-            if trial.place in self.trials:
-                self._change(trial, given_back(trial, trial.lease), "given back", _ENDED)
-
-    def _mine(self) -> list[FleetTrial]:
-        """Return the trials that this controller has leased."""
-        asked = [(self.trials[one.place], one.lease) for one in self.pending.values()]
-        return [one for one, lease in asked if one.lease == lease]
-
-    def _lease(self, trial: FleetTrial) -> None:
-        mine = leased(trial)
-        if not self._change(trial, mine, "leased"):
-            return
-        key = f"{self.fleet_id}-{mine.machine}-{mine.number}"
-        order = TrialOrder(key, self.order.command, self.order.limit_s)
-        self.pending[self.workers.submit(mine.machine, self.make, order)] = mine
-
-    def _lose(self, trial: FleetTrial) -> None:
-        for future, mine in [*self.pending.items()]:
-            if mine.place == trial.place and mine.lease == trial.lease and future.cancel():
-                del self.pending[future]
-        why = f"nothing was heard of its worker for {numbers.duration(LEASE_S)}"
-        self._change(trial, failed(trial, trial.lease, why), "lost", why)
-
-    def _take(self, future: Future[bytes], mine: FleetTrial) -> None:
-        """Bring an answer, or its absence, to its trial."""
-        now = self.trials[mine.place]
-        if future.cancelled():
-            if (back := given_back(now, mine.lease)) is not None:
-                self._change(now, back, "given back", "its worker's scheduler let go of it")
-            return
-        if not _is_leased(now, mine):
-            self._drop(mine)
-            return
-        error = future.exception() or self._stored(future.result(), now)
-        if error is None:
-            return
-        now, why = self.trials[mine.place], _words(error)
-        if not _is_leased(now, mine):
-            self._drop(mine)
-        else:
-            self._change(now, failed(now, mine.lease, why), "failed", why)
-
-    def _stored(self, answer: bytes, trial: FleetTrial) -> MeasurementError | None:
-        """Store an answer as a trial's result, or return why it is none."""
-        try:
-            finding = take_answer(answer, self.store)
-        except MeasurementError as error:
-            return error
-        done = answered(trial, trial.lease, finding.experiment)
-        if self._change(trial, done, "done", finding=finding):
-            return None
-        return MeasurementError("another trial has been answered with the same experiment meanwhile")
-
-    def _drop(self, mine: FleetTrial) -> None:
-        self.store.record(mine, _event("dropped", "an answer to a lease that had ended"))
-
-    def _change(
-        self,
-        before: FleetTrial,
-        after: FleetTrial | None,
-        what: str,
-        detail: str | None = None,
-        finding: FleetFinding | None = None,
-    ) -> bool:
-        """Write a trial's new state and go by it; False: another controller was first, go by its state."""
-        assert after is not None  # noqa: S101 — callers have seen that the lease is the latest
-        if self.store.write(before, after, _event(what, detail), finding):
-            self.trials[after.place] = after
-            return True
-        self._learn(self.store.changed_by_others())
-        return False
+    machine: str
+    bundle: Path | None
+    reason: str | None = None
 
 
-def run_fleet(
-    order: FleetOrder,
-    workers: TrialWorkers,
-    onlooker: FleetOnlooker,
-    *,
-    make: Callable[[TrialOrder], bytes] = measure_trial,
-    clock: Callable[[], float] = time.monotonic,
-    turn_s: float = 1.0,
-) -> None:
-    """Have all trials made that are not done.
+def run_fleet(order: FleetOrder, machines: Sequence[str], answers: Answers, say: Say) -> list[MachineOutcome]:
+    """Return the outcome of each machine, after those were measured that were not done.
 
-    It ends when all are done or have failed, or no worker was heard of that could make the others.
-    Raises: LockHeldError while another controller runs the fleet here; StorageError; RemoteHostError.
+    Raises: LockHeldError while another pgdyno runs the fleet here; StorageError; RemoteHostError.
     """
-    with _alone(order), closing(open_trials(order, onlooker.say)) as store:
-        fleet_id = store.begin(order, f"{order.name}-{secrets.token_hex(4)}")
-        asked = {machine.name for machine in order.machines}  # a machine may have left the order
-        trials = {one.place: one for one in store.trials() if one.machine in asked}
-        controller = _Controller(order, fleet_id, store, workers, make, clock, turn_s, trials)
-        controller.go_on()
+    directory = fleet_directory(order)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    with exclusive_lock(directory / "run.lock"):
+        done, reasons = kept_bundles(order, say), {}
+        for machine, answer in answers([one for one in machines if one not in done]):
+            try:
+                done[machine] = _taken(order, machine, answer, done)
+            except MeasurementError as error:
+                reasons[machine] = _words(error)
+                say(f"{machine}: {reasons[machine]}")
+    return [
+        MachineOutcome(one, directory / order.bundle_name(one) if one in done else None, reasons.get(one))
+        for one in machines
+    ]
+
+
+def kept_bundles(order: FleetOrder, say: Say) -> dict[str, Experiment]:
+    """Return the experiments of the machines that are done; ``say`` hears of bundles that are broken."""
+    found = {}
+    for machine in order.machines:
+        path = fleet_directory(order) / order.bundle_name(machine)
+        if path.exists():
+            try:
+                found[machine] = verified_experiment(verify_bundle(path))
+            except StorageError as error:
+                say(f"{machine} counts as not measured: {_words(error)}")
+    return found
+
+
+def fleet_directory(order: FleetOrder) -> Path:
+    """Return where a fleet's bundles are kept."""
+    return workspace().fleets() / order.name
+
+
+def from_here(order: FleetOrder, say: Say) -> Answers:
+    """Return the answers that this process gets from this machine."""
+
+    def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
+        for machine in machines:
+            say(f"{machine}: measuring here")
+            try:
+                yield machine, measure_machine(order.machine)
+            except PgdynoError as error:
+                yield machine, error
+
+    return answers
+
+
+def from_workers(
+    order: FleetOrder,
+    scheduler: DaskScheduler,
+    say: Say,
+    make: Callable[[MachineOrder], bytes] = measure_on_worker,
+) -> Answers:
+    """Return the answers of workers. A machine without a worker is waited for, and that is said."""
+
+    def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
+        waiting = set(machines)
+        for machine in machines:
+            scheduler.give(machine, make, order.machine)
+        while waiting:
+            time.sleep(_TURN_S)
+            for machine, answer in scheduler.answers():
+                waiting.remove(machine)
+                yield machine, answer
+            measuring = scheduler.measuring() & waiting
+            if waiting:
+                parts = (_listed("measuring", measuring), _listed(_AWAITED, waiting - measuring))
+                say("; ".join(filter(None, (f"{len(waiting)} to go", *parts))))
+
+    return answers
+
+
+def _listed(words: str, machines: Collection[str]) -> str:
+    more = len(machines) - _NAMED
+    named = ", ".join(sorted(machines)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{words}: {named}" if machines else ""
+
+
+def _taken(order: FleetOrder, machine: str, answer: object, done: Mapping[str, Experiment]) -> Experiment:
+    """Return an answer's experiment; its bundle is kept then.
+
+    Raises: MeasurementError if it is no answer to this order; StorageError if it cannot be kept.
+    """
+    if isinstance(answer, BaseException):
+        raise MeasurementError(_words(answer))
+    if not isinstance(answer, bytes):
+        raise MeasurementError(f"the answer is no bundle, but a {type(answer).__name__}")
+    if len(answer) > _MOST_BYTES:
+        raise MeasurementError(
+            f"the answer is too large: {numbers.size(len(answer))}, more than {numbers.size(_MOST_BYTES)}"
+        )
+    with tempfile.TemporaryDirectory(prefix="pgdyno-answer-") as directory:
+        path = Path(directory) / "answer.zip"
+        path.write_bytes(answer)
         try:
-            while controller.turn():
-                onlooker.look(store)
-        finally:
-            controller.forget()
+            experiment = verified_experiment(verify_bundle(path))
+        except StorageError as error:
+            raise MeasurementError(
+                "the answer is no sound bundle", detail=error.detail or str(error)
+            ) from error
+    _require_ordered(experiment, done)
+    write_whole(fleet_directory(order) / order.bundle_name(machine), answer)
+    return experiment
 
 
-@contextmanager
-def _alone(order: FleetOrder) -> Iterator[None]:
-    """Hold the fleet's lock. Raises: LockHeldError naming the process that holds it."""
-    try:
-        with exclusive_lock(workspace().fleets() / f"{order.name}.controller.lock"):
-            yield
-    except LockHeldError as error:
-        raise LockHeldError(
-            f'another pgdyno runs the fleet "{order.name}"',
-            detail=error.detail,
-            hint="see how far it is: pgdyno fleet status",
-        ) from error
+def _require_ordered(experiment: Experiment, done: Mapping[str, Experiment]) -> None:
+    """Raise MeasurementError for one that compares nothing, or is another machine's, or of another order."""
+    compared = _compared(experiment)
+    if not compared:
+        raise MeasurementError(f'the experiment "{experiment.id}" compares nothing')
+    for machine, other in done.items():
+        if experiment.id == other.id or experiment.blocks == other.blocks:
+            raise MeasurementError(f'the experiment "{experiment.id}" is that of {machine}')
+        if not compared & _compared(other):
+            raise MeasurementError(
+                f"the experiment has no comparison in common with that of {machine}",
+                detail=f"it asks: {experiment.question} That of {machine} asks: {other.question}",
+            )
 
 
-def _event(what: str, detail: str | None = None) -> FleetEvent:
-    return FleetEvent(datetime.now(UTC).isoformat(timespec="milliseconds"), what, detail)
-
-
-def _is_open(trial: FleetTrial) -> bool:
-    return trial.state in {FleetTrialState.WAITING, FleetTrialState.LEASED}
-
-
-def _is_leased(trial: FleetTrial, mine: FleetTrial) -> bool:
-    """Whether a lease of ours is the trial's latest, and it has no answer yet."""
-    return trial.state is FleetTrialState.LEASED and trial.lease == mine.lease
+def _compared(experiment: Experiment) -> set[tuple[str, str, str]]:
+    return {(one.workload, one.variant, one.baseline) for one in experiment.verdicts}
 
 
 def _words(error: BaseException) -> str:
@@ -268,5 +178,4 @@ def _words(error: BaseException) -> str:
     if not isinstance(error, Exception):
         return type(error).__name__
     known = as_pgdyno_error(error)
-    line = " ".join(": ".join(filter(None, (known.message, known.detail))).splitlines())
-    return line.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    return " ".join(": ".join(filter(None, (known.message, known.detail))).splitlines())

@@ -1,1 +1,1 @@
-"""Fleets to be measured: the order, its trials, the workers."""
+"""Fleets: the order, and the finding of each experiment, which a report is made of."""

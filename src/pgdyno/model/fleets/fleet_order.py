@@ -1,44 +1,33 @@
-"""The order for a fleet: one experiment, and the machines that make it."""
+"""The order for a fleet: one experiment, and the machines that measure it."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from dataclasses import dataclass
 
-MACHINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}", re.ASCII)
-"""As in ``fleet report NAME=FILE``. It is a worker's name, and part of names of files."""
+MACHINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", re.ASCII)
+"""It is part of names of files, and a resource of workers."""
 
 
 @dataclass(frozen=True)
-class OrderedMachine:
-    """A machine. Each of its ``trials`` is the whole experiment once."""
+class MachineOrder:
+    """The order for one machine: the words after ``pgdyno``, and the longest time that they may take."""
 
-    name: str
-    trials: int
-    price_per_hour: float | None = None
+    command: tuple[str, ...]
+    limit_s: float
 
 
 @dataclass(frozen=True)
 class FleetOrder:
-    """``command`` are the words after ``pgdyno``; no trial may take longer than ``limit_s``.
-
-    ``store`` is the connection string of a database that has the trials; None: a file of this machine.
-    """
+    """A fleet, named like its file. Each machine measures the whole experiment once."""
 
     name: str
-    command: tuple[str, ...]
-    machines: tuple[OrderedMachine, ...]
-    limit_s: float
-    store: str | None = None
+    machine: MachineOrder
+    machines: tuple[str, ...]
 
-
-@dataclass(frozen=True)
-class TrialOrder:
-    """A worker's order: one trial. The same one again is answered with the same experiment.
-
-    ``key`` is the trial's name among those of all fleets.
-    """
-
-    key: str
-    command: tuple[str, ...]
-    limit_s: float
+    def bundle_name(self, machine: str) -> str:
+        """Return the name of the file with a machine's answer: another command has other files."""
+        digest = hashlib.sha256(json.dumps(self.machine.command).encode()).hexdigest()
+        return f"{machine}-{digest[:8]}.zip"

@@ -74,7 +74,7 @@ class Workspace:
         return self._directory("experiments", mode=0o700)
 
     def fleets(self) -> Path:
-        """Return the place of fleets' trials, and of the notes on those that were made here."""
+        """Return the place of the bundles that machines of fleets have answered with."""
         return self._directory("fleets", mode=0o700)
 
     def databases(self) -> Path:

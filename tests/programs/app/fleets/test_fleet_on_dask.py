@@ -1,129 +1,234 @@
-"""A fleet on Dask workers in processes of their own, which are killed, as their controller is."""
+"""A fleet on Dask workers in processes of their own, which are killed, as their scheduler is."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.dask_cluster import NO_DASK, dask_cluster
-from tests.onlookers import Onlooker
-from tests.programs.app.fleets.made_trials import Made
+from tests.dask_cluster import NO_DASK, DaskProcesses, dask_processes
+from tests.fix_servers import wait_until
+from tests.programs.app.fleets.made_answers import Made
 
-from pgdyno.app.fleets.run_fleet import run_fleet
-from pgdyno.app.fleets.trial_stores import fleet_path
-from pgdyno.app.local_machine import open_store
-from pgdyno.model.errors import RemoteHostError
-from pgdyno.model.fleets.fleet_order import FleetOrder, OrderedMachine
-from pgdyno.model.fleets.fleet_trial import FleetTrial, FleetTrialState
-from pgdyno.remote.dask_workers import dask_workers
-from pgdyno.store.fleets.fleet_trials import FleetStore
+from pgdyno.app.fleets.measure_machine import measure_on_worker
+from pgdyno.app.fleets.run_fleet import MachineOutcome, fleet_directory, from_workers, run_fleet
+from pgdyno.model.errors import RefusedError, RemoteHostError
+from pgdyno.model.fleets.fleet_order import FleetOrder, MachineOrder
+from pgdyno.remote.dask_scheduler import Certificates, dask_scheduler
 
 pytest.importorskip("distributed", reason=NO_DASK)
-pytestmark = pytest.mark.usefixtures("own_home")
+pytestmark = [
+    pytest.mark.usefixtures("own_home"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # Dask leaves a broken connection to Python
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
-ORDER = FleetOrder("f", ("compare", "a", "b"), (OrderedMachine("db1", 1), OrderedMachine("db2", 1)), 60.0)
-CONTROLLER = """
-import sys
-from pathlib import Path
-from tests.programs.app.fleets.made_trials import Made
-from tests.programs.app.fleets.test_fleet_on_dask import ORDER
-from pgdyno.app.fleets.run_fleet import run_fleet
-from tests.onlookers import Onlooker
-from pgdyno.remote.dask_workers import dask_workers
-with dask_workers(sys.argv[1]) as workers:
-    run_fleet(ORDER, workers, Onlooker(), make=Made(Path(sys.argv[2])), turn_s=0.05)
-"""
+ORDER = FleetOrder("f", MachineOrder(("compare", "a", "b"), 60.0), ("db1", "db2"))
+NAMES = [ORDER.bundle_name(machine) for machine in ORDER.machines]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    directory = tmp_path / "made"
-    directory.mkdir()
-    return Made(directory)
+def dask() -> Iterator[DaskProcesses]:
+    with dask_processes() as processes:
+        yield processes
+    gc.collect()  # what Dask has left, so that it is no other test's
 
 
-def wait_for(condition: Callable[[], object]) -> None:
-    ends_s = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < ends_s, "waited in vain"
-        time.sleep(0.05)
+@pytest.fixture
+def made(dask: DaskProcesses) -> Made:
+    return Made(dask.home)
 
 
-def stored() -> list[FleetTrial]:
-    with closing(FleetStore(fleet_path(ORDER))) as store:
-        return store.trials()
+def run(
+    address: str, made: Made, said: list[str] | None = None, certificates: Certificates | None = None
+) -> list[MachineOutcome]:
+    say = (said if said is not None else []).append
+    with dask_scheduler(address, certificates) as scheduler:
+        return run_fleet(ORDER, ORDER.machines, from_workers(ORDER, scheduler, say, made), say)
 
 
-def experiments() -> list[str]:
-    with closing(open_store()) as store:
-        return sorted(store.ids())
+def kept() -> list[str]:
+    return sorted(one.name for one in fleet_directory(ORDER).glob("*.zip"))
 
 
-def test_trials_go_to_the_worker_of_their_machine_alone(made: Made) -> None:
-    made.answer("db1-1", 0)
-    made.answer("db2-1", 1)
-    with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
-        run_fleet(ORDER, workers, Onlooker(), make=made, turn_s=0.05)
-        assert sorted(workers.beats()) == ["db1", "db2"]
-    assert [(one.machine, one.state, one.experiment) for one in stored()] == [
-        ("db1", FleetTrialState.DONE, "on-1"),
-        ("db2", FleetTrialState.DONE, "on-2"),
-    ]
-    assert len({*made.attempts("db1-1"), *made.attempts("db2-1")}) == 2
-    assert os.getpid() not in made.attempts("db1-1")
+def test_a_task_goes_to_the_worker_of_its_machine_whenever_that_comes(
+    dask: DaskProcesses, made: Made
+) -> None:
+    dask.scheduler()
+    dask.worker("db1")
+    made.answer("db1", 0)
+    made.answer("db2", 1)
+    said: list[str] = []
+
+    def say(words: str) -> None:
+        said.append(words)
+        if words == "1 to go; waiting for workers with these resources: db2" and said.count(words) == 1:
+            dask.worker("db2")
+
+    with dask_scheduler(dask.address, None) as scheduler:
+        outcomes = run_fleet(ORDER, ORDER.machines, from_workers(ORDER, scheduler, say, made), say)
+    assert [one.bundle and one.bundle.name for one in outcomes] == NAMES
+    assert kept() == NAMES
+    (first,), (second,) = made.attempts("db1"), made.attempts("db2")
+    assert len({first, second, os.getpid()}) == 3
 
 
-def test_a_trial_whose_worker_is_killed_is_made_again_and_stored_once(made: Made) -> None:
-    made.answer("db1-1", 0)
+def test_the_answer_of_a_killed_worker_is_made_again_by_dask(dask: DaskProcesses, made: Made) -> None:
+    dask.scheduler()
+    dask.worker("db1")
+    dask.worker("db2")
+    made.answer("db1", 0)
 
-    def look() -> None:
-        if len(made.attempts("db2-1")) == 1 and not (made.directory / "killed").exists():
-            (made.directory / "killed").touch()
-            os.kill(made.attempts("db2-1")[0], signal.SIGKILL)
-        if len(made.attempts("db2-1")) == 2 and not (made.directory / "db2-1.zip").exists():
-            made.answer("db2-1", 1)
+    class Onlooker(list[str]):
+        def append(self, words: str) -> None:
+            attempts = made.attempts("db2")
+            if len(attempts) == 1 and not self:
+                super().append("killed")
+                os.kill(attempts[0], signal.SIGKILL)
+            if len(attempts) == 2 and self == ["killed"]:
+                super().append("answered")
+                made.answer("db2", 1)
 
-    with dask_cluster(["db1", "db2"]) as cluster, dask_workers(cluster.scheduler_address) as workers:
-        run_fleet(ORDER, workers, Onlooker(look), make=made, turn_s=0.05)
-    assert [one.experiment for one in stored()] == ["on-1", "on-2"]
-    first, second = made.attempts("db2-1")
+    outcomes = run(dask.address, made, Onlooker())
+    assert [one.reason for one in outcomes] == [None, None]
+    assert kept() == NAMES
+    first, second = made.attempts("db2")
     assert first != second
-    assert (stored()[1].lease, stored()[1].attempts) == (2, 1)
-    assert experiments() == ["on-1", "on-2"]
+    assert len(made.attempts("db1")) == 1
 
 
-def test_a_controller_that_was_killed_goes_on_where_it_was(made: Made) -> None:
-    made.answer("db1-1", 0)
-    with dask_cluster(["db1", "db2"]) as cluster:
-        argv = [sys.executable, "-c", CONTROLLER, cluster.scheduler_address, str(made.directory)]
-        first = subprocess.Popen(argv)
-        try:
-            wait_for(lambda: fleet_path(ORDER).exists() and made.attempts("db2-1"))
-            wait_for(lambda: stored()[0].state is FleetTrialState.DONE)
-        finally:
-            first.kill()
-            first.wait()
-        assert stored()[1].state is FleetTrialState.LEASED
-        made.answer("db2-1", 1)
-        with dask_workers(cluster.scheduler_address) as workers:
-            run_fleet(ORDER, workers, Onlooker(), make=made, turn_s=0.05)
-    done, again = stored()
-    assert (done.lease, done.experiment) == (1, "on-1")
-    assert (again.lease, again.attempts, again.experiment) == (2, 0, "on-2")
-    assert len(made.attempts("db1-1")) == 1
-    assert experiments() == ["on-1", "on-2"]
+def test_an_interrupted_run_drops_its_tasks_and_the_next_one_leaves_out_what_is_done(
+    dask: DaskProcesses, made: Made
+) -> None:
+    dask.scheduler()
+    dask.worker("db1")
+    dask.worker("db2")
+    made.answer("db1", 0)
+
+    class Interrupting(list[str]):
+        def append(self, words: str) -> None:
+            if kept() and made.attempts("db2"):
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(dask.address, made, Interrupting())
+    wait_until((dask.home / "db2.dropped").exists)
+    made.answer("db2", 1)
+    outcomes = run(dask.address, made)
+    assert [one.reason for one in outcomes] == [None, None]
+    assert kept() == NAMES
+    assert len(made.attempts("db1")) == 1
 
 
-def test_an_address_at_which_no_scheduler_answers_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.remote.dask_workers._CONNECT_S", 0.5)
-    with pytest.raises(RemoteHostError) as caught, dask_workers("tcp://127.0.0.1:1"):
-        pytest.fail("there is no scheduler")
-    assert caught.value.message == "no Dask scheduler answers at tcp://127.0.0.1:1"
-    assert caught.value.hint == ("start one: dask scheduler; it prints its address, like tcp://10.0.0.1:8786")
+def test_a_scheduler_that_is_killed_ends_the_run_and_its_tasks(dask: DaskProcesses, made: Made) -> None:
+    scheduler = dask.scheduler()
+    dask.worker("db1")
+    dask.worker("db2")
+    made.answer("db1", 0)
+
+    class Killing(list[str]):
+        def append(self, words: str) -> None:
+            if kept() and made.attempts("db2"):
+                scheduler.kill()
+
+    with pytest.raises(RemoteHostError) as caught:
+        run(dask.address, made, Killing())
+    assert str(caught.value) == (
+        f"the connection to the Dask scheduler at {dask.address} is lost\n"
+        "DETAIL:  the answers that came before are kept\n"
+        "HINT:  see whether it runs, and start the same command again"
+    )
+    assert kept() == NAMES[:1]
+    wait_until((dask.home / "db2.dropped").exists)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="a worker can only be root's if the tests are")
+def test_a_worker_of_root_measures_nothing(dask: DaskProcesses) -> None:
+    dask.scheduler()
+    dask.worker("db1", is_root=True)
+    assert refused(dask) == (
+        "the worker runs as root, which it may not: who reaches its scheduler runs programs as its user"
+    )
+
+
+def test_a_worker_that_listens_to_the_network_measures_nothing(dask: DaskProcesses) -> None:
+    """As Dask's does by default; its address is that by which it has reached the scheduler."""
+    dask.scheduler()
+    dask.worker("db1", host="0.0.0.0")  # noqa: S104
+    assert refused(dask).startswith("the worker listens to the network without TLS: tcp://0.0.0.0:")
+
+
+def refused(dask: DaskProcesses) -> str:
+    """Return why a worker does not measure."""
+    order = replace(ORDER, machines=("db1",))
+    with dask_scheduler(dask.address, None) as scheduler:
+        answers = from_workers(order, scheduler, lambda _: None, measure_on_worker)
+        (outcome,) = run_fleet(order, order.machines, answers, lambda _: None)
+    assert outcome.bundle is None
+    return str(outcome.reason)
+
+
+def test_a_scheduler_that_listens_to_the_network_is_refused(dask: DaskProcesses, made: Made) -> None:
+    dask.scheduler(host="0.0.0.0")  # noqa: S104 — as Dask's does by default
+    with pytest.raises(RefusedError) as caught:
+        run(dask.address, made)
+    assert caught.value.message.startswith("the scheduler listens to the network without TLS: tcp://")
+    assert caught.value.hint == (
+        "let it listen on 127.0.0.1 alone, or use TLS: docs/guides/fleets.md has the commands"
+    )
+
+
+def test_with_tls_both_sides_show_a_certificate(dask: DaskProcesses, made: Made) -> None:
+    authority = dask.home / "ca.pem"
+    certificate("ca", dask.home)
+    for name in ("scheduler", "db1", "db2", "controller"):
+        certificate(name, dask.home, "-CA", str(authority), "-CAkey", str(dask.home / "ca.key"))
+    certificate("stranger", dask.home)
+
+    def options(name: str) -> list[str]:
+        own = ("--tls-cert", str(dask.home / f"{name}.pem"), "--tls-key", str(dask.home / f"{name}.key"))
+        return ["--tls-ca-file", str(authority), *own]
+
+    dask.scheduler(*options("scheduler"))
+    dask.address = f"tls://127.0.0.1:{dask.port}"
+    dask.worker("db1", *options("db1"))
+    dask.worker("db2", *options("db2"), host="0.0.0.0")  # noqa: S104
+    made.answer("db1", 0)
+    made.answer("db2", 1)
+    ours = Certificates(authority, dask.home / "controller.pem", dask.home / "controller.key")
+    assert [one.reason for one in run(dask.address, made, certificates=ours)] == [None, None]
+    theirs = Certificates(authority, dask.home / "stranger.pem", dask.home / "stranger.key")
+    with pytest.raises(RemoteHostError, match="could not connect to a Dask scheduler at tls://"):
+        run(dask.address, made, certificates=theirs)
+    with pytest.raises(RemoteHostError, match="could not connect to a Dask scheduler at tcp://"):
+        run(f"tcp://127.0.0.1:{dask.port}", made)
+
+
+def certificate(name: str, directory: Path, *signer: str) -> None:
+    """Make a key and a certificate, which it signs itself unless another one does."""
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+            *("-nodes", "-days", "2", "-subj", f"/CN={name}", *signer),
+            *("-keyout", str(directory / f"{name}.key"), "-out", str(directory / f"{name}.pem")),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    (directory / f"{name}.key").chmod(0o644)  # for the workers' user, in a directory of its own
+
+
+def test_an_address_at_which_no_scheduler_answers_is_told(
+    monkeypatch: pytest.MonkeyPatch, made: Made
+) -> None:
+    monkeypatch.setattr("pgdyno.remote.dask_scheduler._CONNECT_S", 0.5)
+    with pytest.raises(RemoteHostError) as caught:
+        run("tcp://127.0.0.1:1", made)
+    assert caught.value.message == "could not connect to a Dask scheduler at tcp://127.0.0.1:1"
+    assert caught.value.hint == "docs/guides/fleets.md has the commands that start one"

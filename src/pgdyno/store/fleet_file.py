@@ -1,0 +1,94 @@
+"""fleet.toml: an experiment, and the machines that measure it. Every mistake in it is reported at once."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from pgdyno.model.errors import FleetFileError, UsageError
+from pgdyno.model.fleets.fleet_order import MACHINE_NAME, FleetOrder, MachineOrder
+from pgdyno.model.units import parse_duration_s
+from pgdyno.store.toml_file import read_toml_file
+
+_MOST_CHARACTERS = 1 << 20  # of a file: arbitrary
+_MOST_MACHINES = 2000  # arbitrary: Dask's scheduler has a connection to each
+_USUAL_LIMIT_S = 6 * 3600.0  # arbitrary: no bundled study takes as long
+_MEASURING = ("compare", "run")
+_GUIDE = "docs/guides/fleets.md"
+
+
+def _name(text: str) -> str:
+    if not MACHINE_NAME.fullmatch(text):
+        raise ValueError('not a name of up to 60 letters, digits, ".", "_" and "-"')
+    return text
+
+
+def _words(text: object) -> tuple[str, ...]:
+    """Return the words of a command as a shell has them; nothing in it is run by one."""
+    words = tuple(shlex.split(text)) if isinstance(text, str) else ()
+    words = words[1:] if words[:1] == ("pgdyno",) else words
+    if words[:1] not in {(one,) for one in _MEASURING}:
+        raise ValueError("not a command like pgdyno compare … or pgdyno run …")
+    return words
+
+
+def _seconds(text: object) -> float:
+    try:
+        return parse_duration_s(str(text))
+    except UsageError as error:
+        raise ValueError("not a duration like 8m, 90s or 1.5h") from error
+
+
+class _Machine(BaseModel):
+    """``[machines.NAME]``; these keys were read by earlier versions."""
+
+    model_config = ConfigDict(extra="forbid")
+    trials: object = None
+    price_per_hour: object = None
+
+
+class _FleetFile(_Machine):
+    """The whole file."""
+
+    command: Annotated[tuple[str, ...], BeforeValidator(_words)]
+    limit: Annotated[float, BeforeValidator(_seconds)] = _USUAL_LIMIT_S
+    machines: Annotated[
+        dict[Annotated[str, AfterValidator(_name)], _Machine], Field(min_length=1, max_length=_MOST_MACHINES)
+    ]
+    store: object = None
+
+
+def read_fleet_file(path: Path) -> FleetOrder:
+    """Return the order in a TOML file. Raises: FleetFileError listing everything that is wrong with it."""
+    if path.suffix != ".toml" or not MACHINE_NAME.fullmatch(path.stem):
+        raise FleetFileError(
+            f'"{path.name}" is no name for the file of a fleet',
+            detail='it is NAME.toml, with a NAME of up to 60 letters, digits, ".", "_" and "-"',
+            hint="rename it, for example to fleet.toml",
+        )
+    parsed = read_toml_file(
+        path,
+        _FleetFile,
+        FleetFileError,
+        most_characters=_MOST_CHARACTERS,
+        if_larger="make several fleets of it",
+        if_unreadable=f"{_GUIDE} has an example",
+    )
+    if gone := [*_gone(parsed)]:
+        raise FleetFileError(
+            f'"{path}" has keys of fleets with a store, which there are no more: {", ".join(gone)}',
+            detail="a machine measures once, and its answer is a bundle, kept below $PGDYNO_HOME/fleets",
+            hint=f"leave them out; {_GUIDE} has an example",
+        )
+    return FleetOrder(path.stem, MachineOrder(parsed.command, parsed.limit), tuple(parsed.machines))
+
+
+def _gone(parsed: _FleetFile) -> Iterator[str]:
+    """Yield the keys of earlier versions; not their values, which may have a password."""
+    yield from sorted(parsed.model_fields_set & {"store", *_Machine.model_fields})
+    for name, machine in parsed.machines.items():
+        yield from (f"machines.{name}.{key}" for key in sorted(machine.model_fields_set))

@@ -1,1 +1,0 @@
-"""Fleets: the file that orders one, and its trials in a store."""
