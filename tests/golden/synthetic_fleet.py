@@ -13,8 +13,7 @@ from typing import Any
 
 from tests.golden.synthetic import HOST, READ_ONLY, READ_WRITE, experiment
 
-from pgdyno.experiments.fleets.fleet_members import Given
-from pgdyno.experiments.fleets.found import found_in
+from pgdyno.experiments.fleets.fleet_members import Member
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 
 ON_READ_ONLY = (1.19, 1.24, 1.16, 1.21, 1.18)
@@ -58,10 +57,10 @@ def with_processor(model: str) -> dict[str, Any]:
     return {**HOST, "cpu": {**cpu, "model": {"value": model, "source": "/proc/cpuinfo"}}}
 
 
-def given(experiments: Sequence[Experiment], names: Sequence[str] | None = None) -> list[Given]:
+def given(experiments: Sequence[Experiment], names: Sequence[str] | None = None) -> list[Member]:
     """Return experiments as a user gives them: as bundles, perhaps with machines' names."""
     return [
-        Given(f"{one.id}.zip", names[position] if names else None, found_in(one))
+        Member(f"{one.id}.zip", names[position] if names else "", one)
         for position, one in enumerate(experiments)
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,7 @@ from pgdyno.model.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.fleets.run_fleet import Answers, Say
-    from pgdyno.model.fleets.fleet_order import FleetOrder
-    from pgdyno.remote.dask_scheduler import Certificates
-
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+    from pgdyno.model.experiments.fleet_order import FleetOrder
 
 
 @click.group(name="fleet")
@@ -31,28 +28,29 @@ def command() -> None:
     name="run",
     epilog="\b\nExamples:\n"
     "  pgdyno fleet run fleet.toml --scheduler tcp://127.0.0.1:8786\n"
-    "  pgdyno fleet run fleet.toml --scheduler tls://10.0.0.1:8786 \\\n"
-    "    --tls-ca-file ca.pem --tls-cert me.pem --tls-key me.key\n"
+    "  pgdyno fleet run fleet.toml --scheduler tls://10.0.0.1:8786 --tls ca.pem me.pem me.key\n"
     "  pgdyno fleet run fleet.toml --here db1",
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FLEET.toml")
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Use the workers of this Dask scheduler: tcp:// on this machine, or tls://. Not as root.",
+    help="Use the workers of this Dask scheduler: tcp:// within this machine, or tls://. Not as root.",
 )
-@click.option("--tls-ca-file", type=_FILE, metavar="FILE", help="With tls://: the authority's certificate.")
-@click.option("--tls-cert", type=_FILE, metavar="FILE", help="With tls://: our certificate.")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="With tls://: its key.")
+@click.option(
+    "--tls",
+    nargs=3,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="CA CERT KEY",
+    help="With tls://: the authority's certificate, ours, and its key, in PEM files.",
+)
 @click.option("--here", metavar="MACHINE", help="Measure the part of this machine here, without Dask.")
 @json_option
 def run(
     file: Path,
     *,
     scheduler: str | None,
-    tls_ca_file: Path | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
+    tls: tuple[Path, Path, Path] | None,
     here: str | None,
     is_json: bool,
 ) -> None:
@@ -70,10 +68,14 @@ def run(
             "it is not said who measures" if here is None else "--here goes without --scheduler",
             hint="--scheduler ADDRESS for Dask workers on the machines, --here MACHINE for this one alone",
         )
-    machines = order.machines if here is None else (_require_machine(order, here),)
-    certificates = _certificates(tls_ca_file, tls_cert, tls_key)
-    with _said_once() as say, _answers(order, scheduler, certificates, say) as answers:
-        outcomes = run_fleet(order, machines, answers, say)
+    if here is not None and here not in order.machines:
+        raise UsageError(
+            f'the fleet "{order.name}" has no machine "{here}"',
+            detail=f"it has {', '.join(order.machines[:20])}",
+        )
+    machines = order.machines if here is None else (here,)
+    with closing(open_progress()) as progress, _answers(order, scheduler, tls, progress.step) as answers:
+        outcomes = run_fleet(order, machines, answers, progress.step)
     if is_json:
         print_json({"fleet": order.name, "machines": to_document(outcomes)})
     else:
@@ -141,30 +143,9 @@ def _order(file: Path) -> FleetOrder:
     return order
 
 
-def _require_machine(order: FleetOrder, machine: str) -> str:
-    if machine not in order.machines:
-        raise UsageError(
-            f'the fleet "{order.name}" has no machine "{machine}"',
-            detail=f"it has {', '.join(order.machines[:20])}",
-        )
-    return machine
-
-
-def _certificates(*files: Path | None) -> Certificates | None:
-    """Return the files for TLS. Raises: UsageError unless all are there, or none."""
-    from pgdyno.remote.dask_scheduler import Certificates
-
-    given = [one for one in files if one is not None]
-    if given and len(given) < len(files):
-        raise UsageError(
-            "a file for TLS is missing", hint="--tls-ca-file, --tls-cert and --tls-key go together"
-        )
-    return Certificates(*given) if given else None
-
-
 @contextmanager
 def _answers(
-    order: FleetOrder, scheduler: str | None, certificates: Certificates | None, say: Say
+    order: FleetOrder, scheduler: str | None, tls: tuple[Path, Path, Path] | None, say: Say
 ) -> Iterator[Answers]:
     """Provide the answers of this machine, or of workers.
 
@@ -182,22 +163,5 @@ def _answers(
             detail="a worker's answer is a Python object, and could run programs here",
             hint="run it as the user of the scheduler and the workers, or another one: docs/guides/fleets.md",
         )
-    with dask_scheduler(scheduler, certificates) as connected:
+    with dask_scheduler(scheduler, tls) as connected:
         yield from_workers(order, connected, say)
-
-
-@contextmanager
-def _said_once() -> Iterator[Say]:
-    """Provide progress on stderr: a bar, or lines, of which none is repeated."""
-    progress, last = open_progress(), ""
-
-    def say(words: str) -> None:
-        nonlocal last
-        if words != last:
-            last = words
-            progress.step(words)
-
-    try:
-        yield say
-    finally:
-        progress.close()

@@ -18,13 +18,12 @@ import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from pgdyno.model.errors import RefusedError, RemoteHostError, UsageError
-from pgdyno.model.fleets.fleet_order import MachineOrder
+from pgdyno.model.experiments.fleet_order import MachineOrder
 from pgdyno.model.hosts.own_account import NAME
 
 _GUIDE = "docs/guides/fleets.md"
@@ -35,18 +34,8 @@ _WORKING = ("running", "paused")  # a worker that ends waits for its task
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Certificates:
-    """Files for TLS, in PEM format: the authority's certificate, our own, and its key."""
-
-    authority: Path
-    own: Path
-    key: Path
-
-    def of_client(self) -> dict[str, str]:
-        """Return them by Dask's names."""
-        names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
-        return dict(zip(names, map(str, (self.authority, self.own, self.key)), strict=True))
+TlsFiles: TypeAlias = "tuple[Path, Path, Path]"
+"""The authority's certificate, our own, and its key, in PEM format."""
 
 
 class DaskScheduler:
@@ -105,13 +94,13 @@ class DaskScheduler:
 
 
 @contextmanager
-def dask_scheduler(address: str, certificates: Certificates | None) -> Iterator[DaskScheduler]:
+def dask_scheduler(address: str, tls: TlsFiles | None) -> Iterator[DaskScheduler]:
     """Connect to a scheduler. At the end it is told to drop the tasks that are not done.
 
     Raises: UsageError for what is no address, and without Dask; RefusedError for one that the network
     reaches; RemoteHostError if no scheduler answers there.
     """
-    _require_address(address, certificates)
+    _require_address(address, tls)
     try:
         from distributed import Client, Security
     except ImportError:
@@ -121,7 +110,8 @@ def dask_scheduler(address: str, certificates: Certificates | None) -> Iterator[
         ) from None
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what is lost is said by us
     try:
-        security = Security(**({} if certificates is None else certificates.of_client()))
+        files = zip(("tls_ca_file", "tls_client_cert", "tls_client_key"), tls or (), strict=False)
+        security = Security(**{name: str(path) for name, path in files})
         client = Client(address, security=security, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:  # TimeoutError and SSLError are OSErrors
         raise RemoteHostError(
@@ -157,24 +147,24 @@ def task_is_wanted() -> Callable[[], bool]:
     return lambda: task.state == "executing" and worker.status.name in _WORKING
 
 
-def _require_address(address: str, certificates: Certificates | None) -> None:
+def _require_address(address: str, tls: TlsFiles | None) -> None:
     found = _ADDRESS.fullmatch(address)
     if found is None:
         raise UsageError(
             f'"{address}" is no address of a Dask scheduler',
             hint="write tcp://127.0.0.1:PORT for one of this machine, tls://HOST:PORT for another one",
         )
-    if (found[1] == "tls") is (certificates is None):
+    if (found[1] == "tls") is (tls is None):
         raise UsageError(
-            f"{address} takes {'three files' if certificates is None else 'none of the files'} for TLS",
-            hint="--tls-ca-file, --tls-cert and --tls-key go with tls://…: both sides show a certificate",
+            f"{address} {'takes' if tls is None else 'does not take'} certificates",
+            hint="tls://… goes with --tls CA CERT KEY, since both sides show a certificate; tcp://… without",
         )
     if found[1] == "tcp" and not _is_loopback(found[2]):
         raise RefusedError(
             f"{address} is refused: who reaches it could run programs on all workers, and here",
             detail="Dask sends Python objects, and asks nobody who he is without TLS",
-            hint=f"use TLS (tls://{found[2]}:{found[3]} with --tls-ca-file, --tls-cert and --tls-key), or a "
-            f"tunnel: ssh -N -L {found[3]}:127.0.0.1:{found[3]} {found[2]}, and tcp://127.0.0.1:{found[3]}",
+            hint=f"use TLS (tls://{found[2]}:{found[3]} with --tls CA CERT KEY), or a tunnel: "
+            f"ssh -N -L {found[3]}:127.0.0.1:{found[3]} {found[2]}, and tcp://127.0.0.1:{found[3]}",
         )
 
 

@@ -36,7 +36,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pgdyno.model.fleets.finding import LogRatio
 from pgdyno.stats.nested import MeanEstimate, satterthwaite_df
 from pgdyno.stats.sample import FloatArray
 
@@ -53,7 +52,7 @@ class EffectsApart:
     df: FloatArray
 
     @classmethod
-    def of(cls, estimates: Sequence[MeanEstimate | LogRatio]) -> EffectsApart:
+    def of(cls, estimates: Sequence[MeanEstimate]) -> EffectsApart:
         """Return the effects with these estimates, in their order."""
         return cls(
             means=np.stack([one.mean for one in estimates], axis=-1),

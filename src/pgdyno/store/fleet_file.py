@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pgdyno.model.errors import FleetFileError, UsageError
-from pgdyno.model.fleets.fleet_order import MACHINE_NAME, FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet_order import MACHINE_NAME, FleetOrder, MachineOrder
 from pgdyno.model.units import parse_duration_s
 from pgdyno.store.toml_file import read_toml_file
 

@@ -10,9 +10,9 @@ import pytest
 
 from pgdyno.model.errors import PgdynoError, RefusedError, UsageError
 from pgdyno.remote import dask_scheduler as schedulers
-from pgdyno.remote.dask_scheduler import Certificates, dask_scheduler
+from pgdyno.remote.dask_scheduler import TlsFiles, dask_scheduler
 
-OURS = Certificates(Path("ca.pem"), Path("me.pem"), Path("me.key"))
+OURS = (Path("ca.pem"), Path("me.pem"), Path("me.key"))
 
 
 @pytest.fixture(autouse=True)
@@ -21,10 +21,10 @@ def _without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
 
 
-def refused(address: str, certificates: Certificates | None = None) -> PgdynoError:
+def refused(address: str, tls: TlsFiles | None = None) -> PgdynoError:
     with (
         pytest.raises((UsageError, RefusedError)) as caught,
-        dask_scheduler(address, certificates),
+        dask_scheduler(address, tls),
     ):
         pytest.fail("there is no scheduler")
     return caught.value
@@ -52,7 +52,7 @@ def test_tcp_to_anywhere_else_is_refused_with_the_ways_that_work(host: str) -> N
     assert str(error) == (
         f"tcp://{host}:8786 is refused: who reaches it could run programs on all workers, and here\n"
         "DETAIL:  Dask sends Python objects, and asks nobody who he is without TLS\n"
-        f"HINT:  use TLS (tls://{host}:8786 with --tls-ca-file, --tls-cert and --tls-key), or a tunnel: "
+        f"HINT:  use TLS (tls://{host}:8786 with --tls CA CERT KEY), or a tunnel: "
         f"ssh -N -L 8786:127.0.0.1:8786 {host}, and tcp://127.0.0.1:8786"
     )
 
@@ -83,11 +83,11 @@ def test_anything_else_is_no_address(address: str) -> None:
 
 def test_tls_takes_our_certificate_and_tcp_takes_none() -> None:
     error = refused("tls://db1:8786")
-    assert error.message == "tls://db1:8786 takes three files for TLS"
+    assert error.message == "tls://db1:8786 takes certificates"
     assert error.hint == (
-        "--tls-ca-file, --tls-cert and --tls-key go with tls://…: both sides show a certificate"
+        "tls://… goes with --tls CA CERT KEY, since both sides show a certificate; tcp://… without"
     )
-    assert refused("tcp://127.0.0.1:1", OURS).message == "tcp://127.0.0.1:1 takes none of the files for TLS"
+    assert refused("tcp://127.0.0.1:1", OURS).message == "tcp://127.0.0.1:1 does not take certificates"
     assert "is not installed" in refused("tls://db1:8786", OURS).message
 
 

@@ -12,7 +12,7 @@ from pgdyno.app.results.bundle import export_bundle
 from pgdyno.app.results.stored import load_stored
 from pgdyno.experiments.design.isolation import split_cpus
 from pgdyno.model.errors import LockHeldError, MeasurementError
-from pgdyno.model.fleets.fleet_order import MachineOrder
+from pgdyno.model.experiments.fleet_order import MachineOrder
 from pgdyno.remote.dask_scheduler import task_is_wanted
 from pgdyno.remote.pgdyno_command import allowed_cpus, run_pgdyno
 

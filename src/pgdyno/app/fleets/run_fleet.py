@@ -20,7 +20,7 @@ from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError, PgdynoError, StorageError, as_pgdyno_error
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.fleets.fleet_order import FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
 from pgdyno.remote.dask_scheduler import DaskScheduler
 from pgdyno.store.files import write_whole
 
@@ -105,7 +105,7 @@ def from_workers(
     """Return the answers of workers. A machine without a worker is waited for, and that is said."""
 
     def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
-        waiting = set(machines)
+        waiting, last = set(machines), ""
         for machine in machines:
             scheduler.give(machine, make, order.machine)
         while waiting:
@@ -116,7 +116,10 @@ def from_workers(
             measuring = scheduler.measuring() & waiting
             if waiting:
                 parts = (_listed("measuring", measuring), _listed(_AWAITED, waiting - measuring))
-                say("; ".join(filter(None, (f"{len(waiting)} to go", *parts))))
+                words = "; ".join(filter(None, (f"{len(waiting)} to go", *parts)))
+                if words != last:
+                    say(words)
+                last = words
 
     return answers
 

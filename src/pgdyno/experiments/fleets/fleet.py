@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 
 from pgdyno.experiments.fleets.fleet_effects import OwnVerdict, decided, fleet_comparison
-from pgdyno.experiments.fleets.fleet_members import Given, Member, identity_notes, machines_of, members_of
+from pgdyno.experiments.fleets.fleet_members import Member, identity_notes, machines_of, members_of
 from pgdyno.experiments.fleets.shared_comparisons import (
+    Compared,
     NotCombined,
     SharedComparison,
     comparisons_of,
     shared_comparisons,
 )
-from pgdyno.experiments.verdicts.analysis import verdict_metrics
+from pgdyno.experiments.verdicts.analysis import judge, mean_effect, verdict_metrics
+from pgdyno.experiments.verdicts.durability import withhold
+from pgdyno.model.document import to_document
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
-from pgdyno.model.fleets.finding import Compared, FleetFinding, FoundComparison
+from pgdyno.model.experiments.verdict import Verdict
 
+_SIMULATED = "SIMULATED: "
 _SAME_EVERYWHERE = "measure the same on all machines: the same command with the same options"
 
 
-def combine(given: Sequence[Given]) -> Fleet:
+def combine(given: Sequence[Member]) -> Fleet:
     """Return everything that several experiments say about comparisons that they share.
 
     Raises: UsageError if they are fewer than two, two are the same one, one has no results, they share no
     comparison, or none that they share has a result in two of them.
     """
     for one in given:
-        _require_results(one.source, one.finding)
+        _require_results(one.source, one.experiment)
     _require_several(given)
     members = members_of(given)
     shared = shared_comparisons(members)
@@ -38,11 +45,11 @@ def combine(given: Sequence[Given]) -> Fleet:
     return Fleet(
         machines=machines_of(members),
         comparisons=decided(comparisons),
-        margin=min(one.finding.equivalence_margin for one in members),
+        margin=min(one.experiment.design.equivalence_margin for one in members),
         warnings=(
             *(warning for one in members for warning in _warnings(one)),
             *_unknown(shared),
-            *identity_notes(members, is_named=given[0].name is not None),
+            *identity_notes(members, is_named=bool(given[0].machine)),
         ),
         left_out=(*left_out, *_alone(members, shared)),
     )
@@ -53,26 +60,30 @@ def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparis
     found: list[FleetComparison] = []
     missing: list[NotCombined] = []
     for one in shared:
-        own = [(member, _of(member.finding, one.compared)) for member in one.members]
+        own = [(member, _verdicts(one.compared, member.experiment)) for member in one.members]
         for metric in verdict_metrics():
-            known = [(member, its.effects[metric.name]) for member, its in own if metric.name in its.effects]
-            measured = [
-                OwnVerdict(member, its.verdict, its.effect)
-                for member, its in known
-                if its.effect is not None and not its.verdict.is_withheld
-            ]
-            missing += [
-                NotCombined(one.compared, member, f"{metric.title} ({its.verdict.reason})")
-                for member, its in known
-                if its.effect is None or its.verdict.is_withheld
-            ]
+            measured = []
+            for member, verdict in [(of, its[metric.name]) for of, its in own if metric.name in its]:
+                if verdict.interval is None or verdict.is_withheld:
+                    missing.append(NotCombined(one.compared, member, f"{metric.title} ({verdict.reason})"))
+                else:
+                    at = (verdict.workload, metric.name, verdict.variant)
+                    measured.append(OwnVerdict(member, verdict, mean_effect(member.experiment, *at)))
             if len(measured) > 1:
-                found.append(fleet_comparison(measured, metric, own[0][1].operation))
+                found.append(fleet_comparison(measured, metric))
     return found, missing
 
 
-def _of(finding: FleetFinding, compared: Compared) -> FoundComparison:
-    return next(one for one in finding.comparisons if one.compared == compared)
+def _verdicts(compared: Compared, experiment: Experiment) -> dict[str, Verdict]:
+    """Return the verdicts on a comparison by metric, each as if it were the experiment's only one."""
+    judged = judge(
+        experiment.blocks,
+        workloads=[compared.workload],
+        variants=[one.name for one in experiment.variants],
+        baseline=experiment.baseline,
+        design=experiment.design,
+    )
+    return {one.metric: one for one in withhold(judged, experiment) if one.variant == compared.variant}
 
 
 def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
@@ -84,34 +95,35 @@ def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
         yield f"{label}, {_in_words(comparisons)}: {reason}"
 
 
-def _require_results(source: str, finding: FleetFinding) -> None:
-    if finding.parts:
+def _require_results(source: str, experiment: Experiment) -> None:
+    if experiment.parts:
         raise UsageError(
             f"{source} is put together from several experiments, and has no rounds",
-            hint=f"give one of them: {', '.join(finding.parts)}",
+            hint=f"give one of them: {', '.join(part.experiment for part in experiment.parts)}",
         )
-    if finding.emulated_machine:
+    if experiment.emulated_machine:
         raise UsageError(
             f"{source} ran emulated, so that its speed is that of no machine",
-            detail=f"its server was built for {finding.emulated_machine}",
+            detail=f"its server was built for {experiment.emulated_machine}",
             hint="leave it out",
         )
-    if not finding.comparisons:
+    if not experiment.verdicts:
         raise UsageError(
             f"{source} compares nothing: it has no verdict",
-            detail=f"{finding.experiment}: {finding.question}",
+            detail=f"{experiment.id}: {experiment.question}",
             hint="leave it out; comparisons are made by pgdyno compare, run and accelerate",
         )
 
 
-def _require_several(given: Sequence[Given]) -> None:
-    first: dict[str, Given] = {}
+def _require_several(given: Sequence[Member]) -> None:
+    first: dict[str, Member] = {}
     for one in given:
-        for known in (one.finding.experiment, one.finding.blocks_sha256):
+        blocks = json.dumps(to_document(one.experiment.blocks)).encode()
+        for known in (one.experiment.id, hashlib.sha256(blocks).hexdigest()):
             if (other := first.setdefault(known, one)) is not one:
                 raise UsageError(
                     f"{other.source} and {one.source} are the same experiment",
-                    detail=f"{other.finding.experiment} and {one.finding.experiment} have the same id or the "
+                    detail=f"{other.experiment.id} and {one.experiment.id} have the same id or the "
                     "same blocks",
                     hint="give each experiment once",
                 )
@@ -133,44 +145,37 @@ def _nothing_to_combine(
             detail="\n".join(left_out),
             hint="measure again with more blocks, on machines that run nothing else",
         )
+    each = [f"{one.label}: {_in_words(comparisons_of(one.experiment))}" for one in members]
     return UsageError(
         "the experiments have no comparison in common",
-        detail="\n".join((*_what_each_has(members), *left_out)),
+        detail="\n".join((*each, *left_out)),
         hint=_SAME_EVERYWHERE,
     )
-
-
-def _what_each_has(members: Sequence[Member]) -> Iterator[str]:
-    for one in members:
-        yield f"{one.label}: {_in_words(comparisons_of(one.finding))}"
 
 
 def _alone(members: Sequence[Member], shared: Sequence[SharedComparison]) -> Iterator[str]:
     """Yield the comparisons that only one experiment has."""
     common = {one.compared for one in shared}
     for one in members:
-        own = [compared for compared in comparisons_of(one.finding) if compared not in common]
-        if own:
+        if own := [compared for compared in comparisons_of(one.experiment) if compared not in common]:
             yield f"only {one.label} has {_in_words(own)}"
 
 
 def _in_words(comparisons: Sequence[Compared]) -> str:
     """Return comparisons by variant: ``a against b on x, y; c against b on x``."""
-    workloads: dict[tuple[str, str], list[str]] = {}
+    workloads: dict[str, list[str]] = {}
     for one in comparisons:
-        workloads.setdefault((one.variant, one.baseline), []).append(one.workload)
-    return "; ".join(
-        f"{variant} against {baseline} on {', '.join(names)}"
-        for (variant, baseline), names in workloads.items()
-    )
+        workloads.setdefault(f"{one.variant} against {one.baseline}", []).append(one.workload)
+    return "; ".join(f"{which} on {', '.join(names)}" for which, names in workloads.items())
 
 
 def _warnings(member: Member) -> Iterator[str]:
-    finding = member.finding
-    yield from (f"{member.label} is {note}" for note in finding.notes)
-    for variant, settings in finding.unsafe_settings.items():
-        yield f"NOT DURABLE: {variant} on {member.label}: {', '.join(settings)}"
-    if not finding.is_complete:
+    experiment = member.experiment
+    yield from (f"{member.label} is {note}" for note in experiment.notes if note.startswith(_SIMULATED))
+    for variant in experiment.variants:
+        if not variant.is_durable:
+            yield f"NOT DURABLE: {variant.name} on {member.label}: {', '.join(variant.unsafe_settings)}"
+    if not experiment.is_complete:
         yield f"{member.label} was interrupted: it did not run to its planned end"
 
 

@@ -18,7 +18,6 @@ from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.fleet import FleetComparison, MachineEffect, MachineSpread, Occasion
 from pgdyno.model.experiments.metric import Metric
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
-from pgdyno.model.fleets.finding import LogRatio
 from pgdyno.stats import wording
 from pgdyno.stats.decision import adjust, decide_mean
 from pgdyno.stats.fleet import (
@@ -34,7 +33,6 @@ from pgdyno.stats.nested import MeanEstimate
 MINIMUM_MACHINES_FOR_VERDICT = 5
 """As of rounds (decision 4): machines come in kinds, and fewer are all of one kind too often."""
 
-
 _OPPOSITES = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
 
 
@@ -44,36 +42,33 @@ class OwnVerdict:
 
     member: Member
     verdict: Verdict
-    effect: LogRatio
+    effect: MeanEstimate
 
 
-def fleet_comparison(
-    measured: Sequence[OwnVerdict], metric: Metric, operation: str | None
-) -> FleetComparison:
+def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetComparison:
     """Return a comparison on the machines of its experiments, its verdict not yet ``decided``."""
     by_machine: dict[str, list[OwnVerdict]] = {}
     for one in measured:
         by_machine.setdefault(one.member.machine, []).append(one)
-    known = [(ones, _effect(ones)) for ones in by_machine.values()]
+    known = [_on_machine(ones, metric) for ones in by_machine.values()]
     effects = EffectsApart.of([effect for _, effect in known])
-    alone = adjust([_verdict(ones, effect, metric) for ones, effect in known])
-    level = _level(measured)
-    first = measured[0]
+    alone = adjust([verdict for verdict, _ in known])
+    of, level = measured[0].verdict, _level(measured)
     return FleetComparison(
-        workload=first.verdict.workload,
-        variant=first.verdict.variant,
-        baseline=first.verdict.baseline,
-        metric=metric.name,
-        machines=tuple(
+        of.workload,
+        of.variant,
+        of.baseline,
+        metric.name,
+        tuple(
             MachineEffect(machine, verdict, _occasions(ones))
             for (machine, ones), verdict in zip(by_machine.items(), alone, strict=True)
         ),
-        verdict=_of_mean(across(effects), measured, metric)
+        _of_mean(across(effects), measured, metric)
         if effects.count > 1
         else replace(_withheld(alone[0], wording.one_machine()), rounds=1),
-        between=_between(effects, level) if effects.count > 1 else None,
-        prediction=_prediction(effects, level) if effects.count > 1 else None,
-        operation=operation,
+        _between(effects, level) if effects.count > 1 else None,
+        _prediction(effects, level) if effects.count > 1 else None,
+        measured[0].member.experiment.operation(of.workload),
     )
 
 
@@ -84,31 +79,28 @@ def decided(comparisons: Sequence[FleetComparison]) -> tuple[FleetComparison, ..
     return tuple(replace(one, verdict=_decision(verdict, one.machines)) for one, verdict in pairs)
 
 
-def _effect(ones: Sequence[OwnVerdict]) -> LogRatio | MeanEstimate:
-    return ones[0].effect if len(ones) == 1 else repeated(EffectsApart.of([one.effect for one in ones]))
-
-
-def _verdict(ones: Sequence[OwnVerdict], effect: LogRatio | MeanEstimate, metric: Metric) -> Verdict:
-    """Return the verdict on one machine, as if it were the only one."""
-    if isinstance(effect, LogRatio):
-        return ones[0].verdict
+def _on_machine(ones: Sequence[OwnVerdict], metric: Metric) -> tuple[Verdict, MeanEstimate]:
+    """Return the verdict on one machine, as if it were the only one, and its effect."""
+    if len(ones) == 1:
+        return ones[0].verdict, ones[0].effect
+    effect = repeated(EffectsApart.of([one.effect for one in ones]))
     verdict = _of_mean(effect, ones, metric)
-    is_fixed = all(one.member.finding.stopping is Stopping.FIXED for one in ones)
-    return verdict if is_fixed else _withheld(verdict, wording.stopped_by_looking())
+    is_fixed = all(one.member.experiment.design.stopping is Stopping.FIXED for one in ones)
+    return verdict if is_fixed else _withheld(verdict, wording.stopped_by_looking()), effect
 
 
 def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Metric) -> Verdict:
-    verdict = measured[0].verdict
-    findings = [one.member.finding for one in measured]
+    of = measured[0].verdict
+    designs = [one.member.experiment.design for one in measured]
     return decide_mean(
         estimated,
-        workload=verdict.workload,
+        workload=of.workload,
         metric=metric,
-        variant=verdict.variant,
-        baseline=verdict.baseline,
+        variant=of.variant,
+        baseline=of.baseline,
         level=_level(measured),
-        equivalence_margin=min(one.equivalence_margin for one in findings),
-        power=findings[0].power,
+        equivalence_margin=min(one.equivalence_margin for one in designs),
+        power=designs[0].power,
         blocks=sum(one.verdict.blocks for one in measured),
         void_blocks=sum(one.verdict.void_blocks for one in measured),
     )
@@ -132,7 +124,7 @@ def _withheld(verdict: Verdict, reason: str) -> Verdict:
 
 
 def _level(measured: Sequence[OwnVerdict]) -> float:
-    return max(one.member.finding.level for one in measured)
+    return max(one.member.experiment.design.level for one in measured)
 
 
 def _between(effects: EffectsApart, level: float) -> MachineSpread:
@@ -151,7 +143,7 @@ def _prediction(effects: EffectsApart, level: float) -> Interval:
 def _occasions(ones: Sequence[OwnVerdict]) -> tuple[Occasion, ...]:
     """Return the effect in each of several experiments; nothing where there is one."""
     return tuple(
-        Occasion(one.member.finding.experiment, one.member.finding.created, one.verdict.interval)
+        Occasion(one.member.experiment.id, one.member.experiment.created, one.verdict.interval)
         for one in ones
         if len(ones) > 1 and one.verdict.interval is not None
     )
@@ -165,10 +157,11 @@ def _decision(verdict: Verdict, machines: Sequence[MachineEffect]) -> Verdict:
     if len(machines) < MINIMUM_MACHINES_FOR_VERDICT:
         reason = wording.too_few_machines(len(machines), MINIMUM_MACHINES_FOR_VERDICT)
         return replace(inconclusive, reason=reason, is_withheld=True)
-    against = [one for one in machines if _speaks_against(verdict, one.verdict)]
+    against = [
+        (one.machine, one.verdict.effect or 1.0) for one in machines if _speaks_against(verdict, one.verdict)
+    ]
     if against:
-        named = [(one.machine, one.verdict.effect or 1.0) for one in against]
-        return replace(inconclusive, reason=wording.not_on_all_machines(verdict.reason, named))
+        return replace(inconclusive, reason=wording.not_on_all_machines(verdict.reason, against))
     return verdict
 
 
@@ -176,13 +169,8 @@ def _speaks_against(verdict: Verdict, alone: Verdict) -> bool:
     """Whether a machine surely does the opposite of the mean, or differs for sure where that does not."""
     if verdict.decision in _OPPOSITES:
         return alone.decision is _OPPOSITES[verdict.decision]
-    is_decided = alone.decision in {Decision.BETTER, Decision.WORSE}
-    return verdict.decision is Decision.EQUIVALENT and is_decided and _is_beyond_margin(verdict, alone)
-
-
-def _is_beyond_margin(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether all of a machine's interval lies outside of the margin within which nothing matters."""
-    if verdict.equivalence is None or alone.interval is None:
+    if verdict.equivalence is None or alone.interval is None or alone.decision not in _OPPOSITES:
         return False
     margin = verdict.equivalence.margin
-    return alone.interval.low > 1 + margin or alone.interval.high < 1 / (1 + margin)
+    is_beyond = alone.interval.low > 1 + margin or alone.interval.high < 1 / (1 + margin)
+    return verdict.decision is Decision.EQUIVALENT and is_beyond

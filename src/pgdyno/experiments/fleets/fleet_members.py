@@ -9,156 +9,154 @@ user names them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from string import ascii_uppercase
 
-from pgdyno.experiments.fleets.hardware import DISKS, IDENTITY, TOLD
+from pgdyno.experiments.machines.machine_facts import MACHINE
+from pgdyno.experiments.machines.recorded_facts import fact_at, of_host, of_server
 from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet import FleetExperiment, FleetMachine
-from pgdyno.model.fleets.finding import FleetFinding
+
+_CHANGES_ON_A_MACHINE = ("SMT", "CPUs for the server", "NUMA nodes", "frequency")
+"""Facts that differ between two experiments on one machine: it was set up otherwise, or read otherwise."""
+
+_HARDWARE = {subject: tell for subject, tell in MACHINE if subject not in _CHANGES_ON_A_MACHINE}
+_TOLD = {**_HARDWARE, "kernel": of_host("kernel.release"), "PostgreSQL": of_server("version")}
+_DISKS = "disks"
+_IDENTITY = tuple(subject for subject in _HARDWARE if subject not in ("memory", _DISKS))
+"""What no machine exchanges. Other memory and disks under one name are believed, with a warning."""
 
 _ALIKE_MEMORY = 0.03  # arbitrary: kernels keep 1 to 2 % for themselves, modules differ by far more
 _NAMED = 5  # machines in a sentence
 _NAMES = "name all of them or none: NAME=FILE, for example db1=a.zip db2=b.zip"
 
 
-@dataclass(frozen=True)
-class Given:
-    """An experiment as it is given: a file or an id, the machine's name or None, and its finding."""
-
-    source: str
-    name: str | None
-    finding: FleetFinding
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Member:
-    """An experiment of a fleet, with the name of its machine."""
+    """An experiment of a fleet: the file or id by which it is given, and its machine's name, "" if none."""
 
     source: str
     machine: str
-    finding: FleetFinding
+    experiment: Experiment
 
     @property
     def label(self) -> str:
         """The machine and the experiment's source."""
         return f"{self.machine} ({self.source})"
 
+    @cached_property
+    def facts(self) -> Mapping[str, str]:
+        """The known facts of the machine, in words."""
+        found = {subject: tell(self.experiment) for subject, tell in _TOLD.items()}
+        return {subject: words for subject, words in found.items() if words is not None}
 
-def members_of(given: Sequence[Given]) -> tuple[Member, ...]:
+
+def members_of(given: Sequence[Member]) -> tuple[Member, ...]:
     """Return the experiments with their machines: as the user names them, else letters by their hardware.
 
     Raises: UsageError if only some are named, or machines of one name have different hardware.
     """
-    named = [one for one in given if one.name is not None]
-    if named and len(named) < len(given):
-        unnamed = next(one.source for one in given if one.name is None)
+    named = [one for one in given if one.machine]
+    if not named:
+        groups = _alike(given)
+        return tuple(
+            replace(one, machine=next(_letter(place) for place, ones in enumerate(groups) if one in ones))
+            for one in given
+        )
+    if len(named) < len(given):
+        unnamed = next(one.source for one in given if not one.machine)
         raise UsageError(
-            f'"{named[0].name}" is a machine\'s name, and {unnamed} has none',
+            f'"{named[0].machine}" is a machine\'s name, and {unnamed} has none',
             detail="whether they are the same machine cannot be told then",
             hint=_NAMES,
         )
-    return _by_name(given) if named else _by_hardware(given)
+    for first, one in _with_first(given):
+        if different := _differences(first, one, _IDENTITY):
+            raise UsageError(
+                f'{first.source} and {one.source} are both of "{one.machine}", and not of one machine',
+                detail="; ".join(different),
+                hint="give each machine a name of its own",
+            )
+    return tuple(given)
 
 
 def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
     """Return the machines in the order in which they were given."""
-    found: dict[str, list[Member]] = {}
-    for one in members:
-        found.setdefault(one.machine, []).append(one)
     return tuple(
         FleetMachine(
             name,
-            _facts([one.finding for one in ones]),
+            _facts(ones),
             tuple(
-                FleetExperiment(one.source, one.finding.experiment, one.finding.created, one.finding.question)
+                FleetExperiment(one.source, of.id, of.created, of.question)
                 for one in ones
+                for of in [one.experiment]
             ),
         )
-        for name, ones in found.items()
+        for name, ones in by_machine(members).items()
     )
+
+
+def by_machine(members: Sequence[Member]) -> dict[str, list[Member]]:
+    """Return the experiments of each machine."""
+    found: dict[str, list[Member]] = {}
+    for one in members:
+        found.setdefault(one.machine, []).append(one)
+    return found
 
 
 def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
     """Return in sentences the assumptions behind the number of machines."""
-    by_machine: dict[str, list[FleetFinding]] = {}
-    for one in members:
-        by_machine.setdefault(one.machine, []).append(one.finding)
-    if not is_named:
-        return [
-            f"{name}: {len(ones)} experiments on alike processors, caches and memory count as one machine; "
-            f"if there are several, {_NAMES}"
-            for name, ones in by_machine.items()
-            if len(ones) > 1
-        ]
-    return [*_exchanged(members), *_alike({name: ones[0] for name, ones in by_machine.items()})]
+    if is_named:
+        return [*_exchanged(members), *_several_by_name(members)]
+    return [
+        f"{name}: {len(ones)} experiments on alike processors, caches and memory count as one machine; "
+        f"if there are several, {_NAMES}"
+        for name, ones in by_machine(members).items()
+        if len(ones) > 1
+    ]
 
 
-def _alike(machines: Mapping[str, FleetFinding]) -> Iterator[str]:
+def _several_by_name(members: Sequence[Member]) -> Iterator[str]:
     """Yield the machines that are several by their names alone."""
-    groups: list[list[str]] = []
-    for name, finding in machines.items():
-        same = (one for one in groups if not _hardware_difference(machines[one[0]], finding))
-        if (group := next(same, None)) is None:
-            groups.append([name])
-        else:
-            group.append(name)
-    for names in groups:
-        if len(names) > 1:
-            more = len(names) - _NAMED
+    for ones in _alike([ones[0] for ones in by_machine(members).values()]):
+        if len(ones) > 1:
+            names, more = [one.machine for one in ones], len(ones) - _NAMED
             listed = ", ".join(names[:_NAMED] if more > 0 else names[:-1])
-            count = "two" if len(names) == 2 else str(len(names))
             yield (
                 f"{listed} and {f'{more} more' if more > 0 else names[-1]} have alike processors, caches and "
-                f"memory: they are {count} machines by their names"
+                f"memory: they are {'two' if len(ones) == 2 else len(ones)} machines by their names"
             )
 
 
 def _exchanged(members: Sequence[Member]) -> Iterator[str]:
     """Yield memory and disks that differ from those in a machine's first experiment."""
-    first: dict[str, Member] = {}
-    for one in members:
-        other = first.setdefault(one.machine, one)
-        a, b = other.finding, one.finding
-        found = [*_memory_difference(a, b), *_differences(a, b, [DISKS])]
-        if found:
+    for first, one in _with_first(members):
+        if found := [*_memory_difference(first, one), *_differences(first, one, [_DISKS])]:
             yield (
-                f"{other.source} and {one.source} are of one machine by its name, {one.machine}, "
+                f"{first.source} and {one.source} are of one machine by its name, {one.machine}, "
                 f"in spite of other {'; '.join(found)}"
             )
 
 
-def _by_name(given: Sequence[Given]) -> tuple[Member, ...]:
-    first: dict[str, Given] = {}
-    for one in given:
-        other = first.setdefault(str(one.name), one)
-        if different := _differences(other.finding, one.finding, IDENTITY):
-            raise UsageError(
-                f'{other.source} and {one.source} are both of "{one.name}", and not of one machine',
-                detail="; ".join(different),
-                hint="give each machine a name of its own",
-            )
-    return tuple(Member(one.source, str(one.name), one.finding) for one in given)
+def _with_first(members: Sequence[Member]) -> list[tuple[Member, Member]]:
+    """Return each experiment with the first one of its machine."""
+    return [(ones[0], one) for ones in by_machine(members).values() for one in ones]
 
 
-def _by_hardware(given: Sequence[Given]) -> tuple[Member, ...]:
-    machines: list[list[FleetFinding]] = []
-    found = []
-    for one in given:
-        place = next(
-            (
-                position
-                for position, others in enumerate(machines)
-                if not any(_hardware_difference(other, one.finding) for other in others)
-            ),
-            len(machines),
-        )
-        if place == len(machines):
-            machines.append([])
-        machines[place].append(one.finding)
-        found.append(Member(one.source, _letter(place), one.finding))
-    return tuple(found)
+def _alike(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups of which no two are known to have different hardware; disks move, and do not count."""
+    groups: list[list[Member]] = []
+    for one in members:
+        for group in groups:
+            if not any(_differences(of, one, _IDENTITY) or _memory_difference(of, one) for of in group):
+                group.append(one)
+                break
+        else:
+            groups.append([one])
+    return groups
 
 
 def _letter(position: int) -> str:
@@ -167,35 +165,22 @@ def _letter(position: int) -> str:
     return ascii_uppercase[place] + (str(turn + 1) if turn else "")
 
 
-def _hardware_difference(a: FleetFinding, b: FleetFinding) -> list[str]:
-    """Return which hardware is known to differ, apart from disks: data move from one to another."""
-    return [*_differences(a, b, IDENTITY), *_memory_difference(a, b)]
+def _differences(a: Member, b: Member, subjects: Sequence[str]) -> list[str]:
+    known = [subject for subject in subjects if subject in a.facts and subject in b.facts]
+    return [f"{of}: {a.facts[of]} and {b.facts[of]}" for of in known if a.facts[of] != b.facts[of]]
 
 
-def _differences(a: FleetFinding, b: FleetFinding, subjects: Sequence[str]) -> list[str]:
-    told = [(subject, a.facts.get(subject), b.facts.get(subject)) for subject in subjects]
-    return [
-        f"{subject}: {of_a} and {of_b}"
-        for subject, of_a, of_b in told
-        if of_a is not None and of_b is not None and of_a != of_b
-    ]
-
-
-def _memory_difference(a: FleetFinding, b: FleetFinding) -> list[str]:
+def _memory_difference(a: Member, b: Member) -> list[str]:
     """Return both sizes, unless they are alike but for the kernels' own share, or one is unknown."""
-    if a.memory_bytes is None or b.memory_bytes is None:
-        return []
-    sizes = (a.memory_bytes, b.memory_bytes)
-    if max(sizes) - min(sizes) <= _ALIKE_MEMORY * max(sizes):
+    sizes = [fact_at(one.experiment.host, "memory.total_bytes") for one in (a, b)]
+    if not all(isinstance(one, int) for one in sizes) or max(sizes) - min(sizes) <= _ALIKE_MEMORY * max(
+        sizes
+    ):
         return []
     return [f"memory: {numbers.size(sizes[0])} and {numbers.size(sizes[1])}"]
 
 
-def _facts(findings: Sequence[FleetFinding]) -> Mapping[str, str]:
+def _facts(members: Sequence[Member]) -> Mapping[str, str]:
     """Return the known facts; where a machine's experiments differ, all values."""
-    facts = {}
-    for subject in TOLD:
-        values = dict.fromkeys(one.facts[subject] for one in findings if subject in one.facts)
-        if values:
-            facts[subject] = " / ".join(values)
-    return facts
+    values = {of: dict.fromkeys(one.facts[of] for one in members if of in one.facts) for of in _TOLD}
+    return {of: " / ".join(known) for of, known in values.items() if known}

@@ -7,13 +7,32 @@ and is no difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from pgdyno.experiments.fleets.fleet_members import Member
-from pgdyno.model.fleets.finding import Compared, FleetFinding
+from pgdyno.experiments.machines.recorded_facts import fact_at
+from pgdyno.experiments.machines.same_experiment import work_of
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.model.servers.secrets import REDACTED
+from pgdyno.model.variants.variant import Variant
 
 _UNSET, _NOT_GIVEN = "as it was", "not given"
+_OWN_SERVER = "the experiment's own"
+_MAJOR = 10_000  # server_version_num counts minor versions below it
+
+_Conditions: TypeAlias = Mapping[str, str | None]
+"""All that defines a comparison, by subject; None: not recorded."""
+
+
+class Compared(NamedTuple):
+    """A comparison by its names."""
+
+    workload: str
+    baseline: str
+    variant: str
 
 
 @dataclass(frozen=True)
@@ -42,110 +61,102 @@ def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...
     """Return every comparison of at least two experiments, in the order of the first that has it."""
     having: dict[Compared, list[Member]] = {}
     for member in members:
-        for compared in comparisons_of(member.finding):
+        for compared in comparisons_of(member.experiment):
             having.setdefault(compared, []).append(member)
     return tuple(_shared(compared, ones) for compared, ones in having.items() if len(ones) > 1)
 
 
-def comparisons_of(finding: FleetFinding) -> tuple[Compared, ...]:
+def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
     """Return the comparisons that an experiment has verdicts on."""
-    return tuple(one.compared for one in finding.comparisons)
+    of = (Compared(one.workload, one.baseline, one.variant) for one in experiment.verdicts)
+    return tuple(dict.fromkeys(of))
 
 
 def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
     """Keep the most machines, then the most experiments, of which no two are known to differ."""
-    recorded = _recorded(compared, members)
-    alike = _alike(sorted(recorded, key=lambda one: [*one.conditions.values()].count(None)))
-    groups = [_agreeing(one, alike) for one in alike]
-    chosen = max(groups, key=lambda one: (len({of.machine for of in one.members}), len(one.members)))
-    sources = {one.source for one in chosen.members}
-    kept = [one for one in recorded if one.member.source in sources]
-    left_out = [
-        NotCombined(compared, one.member, _in_words([*_conflicts(chosen, one.conditions)]))
-        for one in recorded
-        if one.member.source not in sources
-    ]
-    kinds = dict.fromkeys(tuple(one.conditions.items()) for one in kept)
-    unknown = dict.fromkeys(subject for kind in kinds for subject, value in kind if value is None)
-    return SharedComparison(compared, tuple(one.member for one in kept), tuple(left_out), tuple(unknown))
+    conditions = _completed([_conditions(compared, one.experiment) for one in members])
+    recorded = [*zip(members, conditions, strict=True)]
+    known_first = sorted(recorded, key=lambda one: [*one[1].values()].count(None))
+    kinds: dict[tuple[str | None, ...], tuple[Member, _Conditions]] = {}
+    for one in known_first:
+        kinds.setdefault(tuple(one[1].values()), one)
+    groups = [_agreeing([one, *known_first]) for one in kinds.values()]
+    chosen = max(groups, key=lambda group: (len({one.machine for one in group.members}), len(group.members)))
+    kept = [(member, its) for member, its in recorded if member in chosen.members]
+    return SharedComparison(
+        compared,
+        tuple(member for member, _ in kept),
+        tuple(
+            NotCombined(compared, member, _in_words(chosen, its))
+            for member, its in recorded
+            if member not in chosen.members
+        ),
+        tuple(dict.fromkeys(subject for _, its in kept for subject, value in its.items() if value is None)),
+    )
 
 
-@dataclass(frozen=True)
-class _Recorded:
-    """An experiment with all that defines its comparison, by subject; None: not recorded."""
+def _conditions(compared: Compared, experiment: Experiment) -> _Conditions:
+    number = fact_at(experiment.server, "version_num")
+    variants = {one.name: one for one in experiment.variants}
+    return {
+        **work_of(compared.workload, experiment),
+        "way of measuring": experiment.design.kind,
+        "phase": experiment.design.phase,
+        "PostgreSQL's major version": str(number // _MAJOR) if isinstance(number, int) else None,
+        **_of_variant(variants[compared.baseline]),
+        **_of_variant(variants[compared.variant]),
+    }
 
-    member: Member
-    conditions: Mapping[str, str | None]
+
+def _of_variant(variant: Variant) -> _Conditions:
+    """Return its settings; of another server than the experiment's own only the name is recorded."""
+    settings = {
+        f"{display_name(name)} of {variant.name}": None if value == REDACTED else value
+        for name, value in variant.settings.items()
+    }
+    return {f"server of {variant.name}": None if variant.server else _OWN_SERVER, **settings}
 
 
-@dataclass(frozen=True)
-class _Alike:
-    """Experiments with the same conditions: fleets have thousands of them, and few kinds."""
-
-    members: Sequence[Member]
-    conditions: Mapping[str, str | None]
+def _completed(conditions: Sequence[_Conditions]) -> list[_Conditions]:
+    """Return all with the same subjects; one that an experiment does not mention was left as it was."""
+    subjects = dict.fromkeys(subject for its in conditions for subject in its)
+    missing = {of: _NOT_GIVEN if of.startswith("--") else _UNSET for of in subjects}
+    return [{of: its.get(of, missing[of]) for of in subjects} for its in conditions]
 
 
 @dataclass(frozen=True)
 class _Group:
     """Experiments that agree in pairs; ``known`` has each subject's value, and the member that told it."""
 
-    members: Sequence[Member]
-    known: Mapping[str, tuple[str, Member]]
+    members: list[Member]
+    known: dict[str, tuple[str, Member]]
+
+    def differences(self, conditions: _Conditions) -> list[str]:
+        """Return the subjects that are known to differ."""
+        return [
+            of
+            for of, value in conditions.items()
+            if value is not None and of in self.known and self.known[of][0] != value
+        ]
 
 
-def _recorded(compared: Compared, members: Sequence[Member]) -> list[_Recorded]:
-    """Return all with the same subjects; one that an experiment does not mention was left as it was."""
-    found = [
-        (one, its.conditions)
-        for one in members
-        for its in one.finding.comparisons
-        if its.compared == compared
-    ]
-    kinds = {tuple(its.items()): its for _, its in found}
-    subjects = dict.fromkeys(subject for its in kinds.values() for subject in its)
-    told = {kind: {of: its.get(of, _unmentioned(of)) for of in subjects} for kind, its in kinds.items()}
-    return [_Recorded(one, told[tuple(its.items())]) for one, its in found]
-
-
-def _unmentioned(subject: str) -> str:
-    return _NOT_GIVEN if subject.startswith("--") else _UNSET
-
-
-def _alike(recorded: Sequence[_Recorded]) -> list[_Alike]:
-    found: dict[tuple[str | None, ...], list[_Recorded]] = {}
-    for one in recorded:  # all have the same subjects in the same order
-        found.setdefault(tuple(one.conditions.values()), []).append(one)
-    return [_Alike([one.member for one in ones], ones[0].conditions) for ones in found.values()]
-
-
-def _agreeing(first: _Alike, others: Sequence[_Alike]) -> _Group:
+def _agreeing(recorded: Sequence[tuple[Member, _Conditions]]) -> _Group:
     """Return those that agree with the first and with all taken before them.
 
     What the first do not know is known from the next that do: they cannot bring two together that differ.
     """
-    members, known = [*first.members], _told(first)
-    for one in others:
-        if one is not first and not [*_conflicts(_Group(members, known), one.conditions)]:
-            members += one.members
-            known = {**_told(one), **known}
-    return _Group(members, known)
+    group = _Group([], {})
+    for member, its in recorded:
+        if member not in group.members and not group.differences(its):
+            group.members.append(member)
+            for of, value in its.items():
+                if value is not None:
+                    group.known.setdefault(of, (value, member))
+    return group
 
 
-def _told(one: _Alike) -> dict[str, tuple[str, Member]]:
-    return {of: (value, one.members[0]) for of, value in one.conditions.items() if value is not None}
-
-
-def _conflicts(group: _Group, conditions: Mapping[str, str | None]) -> Iterator[tuple[str, str, str, Member]]:
-    """Yield the subjects that are known to differ, with both values and who told the group's."""
-    for subject, value in conditions.items():
-        known = group.known.get(subject)
-        if value is not None and known is not None and value != known[0]:
-            yield subject, value, *known
-
-
-def _in_words(conflicts: Sequence[tuple[str, str, str, Member]]) -> str:
-    subject, its, known, told_by = conflicts[0]
-    more = len(conflicts) - 1
-    others = "" if not more else f", and {more} more {'difference' if more == 1 else 'differences'}"
-    return f"{subject} is {its}, {known} on {told_by.label}{others}"
+def _in_words(chosen: _Group, conditions: _Conditions) -> str:
+    subject, *others = chosen.differences(conditions)
+    known, told_by = chosen.known[subject]
+    more = f", and {len(others)} more {'difference' if len(others) == 1 else 'differences'}" if others else ""
+    return f"{subject} is {conditions[subject]}, {known} on {told_by.label}{more}"

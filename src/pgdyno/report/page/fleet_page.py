@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-
-from markupsafe import Markup
 
 from pgdyno.model import numbers
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
-from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
+from pgdyno.report.charts.forest import ForestGroup, forest_plot
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.html import render
 from pgdyno.report.elements.tables import Figure, Table, columns, figure
 from pgdyno.report.text.fleet_words import (
-    FleetRow,
     answer,
     experiment_table,
     forest_rows,
@@ -31,7 +26,6 @@ from pgdyno.report.text.fleet_words import (
 from pgdyno.report.text.words import SIGNS, direction_hint, metric_of
 
 _PAGE = "fleet.html.j2"
-_PREDICTED = "prediction"
 
 
 @dataclass(frozen=True)
@@ -67,33 +61,12 @@ def render_fleet(fleet: Fleet) -> str:
 
 
 def _figure(one: FleetComparison, margin: float, number: int) -> Figure:
-    rows = [*forest_rows(one)]
     metric = metric_of(one.metric, one.operation)
-    caption = Caption(
-        f"fleet-{number}",
-        title(one),
-        "; ".join(" ".join(filter(None, (row.label, row.effect, row.bounds, row.verdict))) for row in rows),
-    )
-    group = ForestGroup(metric.title, direction_hint(metric), tuple(map(_row, rows)))
-    table = Table(
-        title(one),
-        columns("", "effect", "interval", "verdict", numbers_from=1),
-        tuple((row.label, row.effect, row.bounds, row.verdict) for row in rows),
-    )
-    return figure(partial(_forest, caption, group, margin), table, title=title(one))
-
-
-def _forest(caption: Caption, group: ForestGroup, margin: float, width: float) -> Markup:
-    return forest_plot(caption, [group], margin=margin, width=width)
-
-
-def _row(row: FleetRow) -> ForestRow:
-    return ForestRow(
-        label=row.label,
-        decision=row.decision or Decision.INCONCLUSIVE,
-        decision_text=row.verdict or ("" if row.is_part else _PREDICTED),
-        effect=row.effect,
-        bounds=row.bounds,
-        interval=row.interval,
-        has_mark=row.decision is not None or row.is_part,
+    rows = tuple(forest_rows(one))
+    group = ForestGroup(metric.title, direction_hint(metric), rows)
+    cells = tuple((row.label, row.effect, row.bounds, row.decision_text) for row in rows)
+    caption = Caption(f"fleet-{number}", title(one), "; ".join(" ".join(filter(None, row)) for row in cells))
+    table = Table(title(one), columns("", "effect", "interval", "verdict", numbers_from=1), cells)
+    return figure(
+        lambda width: forest_plot(caption, [group], margin=margin, width=width), table, title=title(one)
     )

@@ -7,16 +7,18 @@ from textwrap import wrap
 
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.verdict import Interval
+from pgdyno.report.charts.forest import ForestRow
 from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
 from pgdyno.report.elements.tables import Table
 from pgdyno.report.text.fleet_words import (
-    FleetRow,
     answer,
+    experiment_table,
     forest_rows,
     grouped,
     headline,
+    is_part,
     leading,
-    machine_lines,
+    machine_table,
     method_notes,
     others_table,
     remarks,
@@ -35,8 +37,8 @@ def fleet_text(fleet: Fleet) -> str:
 
 def _lines(fleet: Fleet) -> Iterator[str]:
     yield headline(fleet)
-    yield ""
-    yield from machine_lines(fleet.machines)
+    yield from ("", *_table(machine_table(fleet.machines)))
+    yield from ("", *_table(experiment_table(fleet.machines)))
     for warning in fleet.warnings:
         yield from ("", *_wrapped(sentence(warning)))
     yield from ("", *_wrapped(answer(fleet)))
@@ -62,23 +64,21 @@ def _forest(one: FleetComparison) -> Iterator[str]:
     rows = [*forest_rows(one)]
     intervals = [(row.interval.low, row.interval.point, row.interval.high) for row in rows if row.interval]
     scale = ratio_scale(interval_extent(intervals), 0.0, _PLOT - 1.0)
-    cells = [
-        (f"  {row.label}" if row.is_part else row.label, row.effect, row.bounds, row.verdict) for row in rows
-    ]
+    cells = [(f"  {row.label}" if is_part(row) else row.label, row.effect, row.bounds) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row, (label, effect, bounds, verdict) in zip(rows, cells, strict=True):
+    for row, (label, effect, bounds) in zip(rows, cells, strict=True):
         figures = f"{label:<{widths[0]}}  {effect:>{widths[1]}}  {bounds:>{widths[2]}}"
-        yield f"  {figures}  {_plot(row, scale)}  {verdict}".rstrip()
+        yield f"  {figures}  {_plot(row, scale)}  {row.decision_text}".rstrip()
 
 
-def _plot(row: FleetRow, scale: RatioScale) -> str:
+def _plot(row: ForestRow, scale: RatioScale) -> str:
     """Return an interval in characters: no change is a dotted line, an end beyond the axis an arrow."""
     drawn = [" "] * _PLOT
     drawn[round(scale.place(1.0))] = "┊"
     if row.interval is not None:
         _draw(drawn, row.interval, scale)
-        if row.decision is not None or row.is_part:
-            drawn[round(scale.place(row.interval.point))] = "●" if row.decision is not None else "○"
+        if row.has_mark:
+            drawn[round(scale.place(row.interval.point))] = "○" if is_part(row) else "●"
     return "".join(drawn)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from pgdyno.model import numbers
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison, FleetMachine, MachineEffect, MachineSpread
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.report.charts.forest import ForestRow
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.text.words import effect_text, listed, metric_of, sentence, symbol
 
@@ -25,8 +25,8 @@ TWO_MACHINES = (
     "95 % interval reaches 12.7 standard errors to each side."
 )
 ALL, NEXT = "all machines", "the next machine"
+_PREDICTED = "prediction"
 _UNKNOWN = "unknown"
-_MOST_LISTED = 10  # arbitrary: of a machine's experiments, beside its mean
 _ALWAYS_SHOWN = ("processor", "CPUs", "memory", "kernel", "PostgreSQL")
 _ANSWERS = {
     Decision.BETTER: "better",
@@ -34,27 +34,6 @@ _ANSWERS = {
     Decision.EQUIVALENT: "no difference that matters",
     Decision.INCONCLUSIVE: "not decided",
 }
-
-
-@dataclass(frozen=True)
-class FleetRow:
-    """One line of a forest plot. ``decision`` None: it is no verdict of its own."""
-
-    label: str
-    effect: str
-    interval: Interval | None
-    decision: Decision | None = None
-    is_part: bool = False  # of the row before: one of a machine's experiments
-
-    @property
-    def bounds(self) -> str:
-        """The interval in words."""
-        return "" if self.interval is None else numbers.interval(self.interval)
-
-    @property
-    def verdict(self) -> str:
-        """The decision with its sign."""
-        return "" if self.decision is None else f"{symbol(self.decision)} {self.decision}"
 
 
 def headline(fleet: Fleet) -> str:
@@ -99,12 +78,6 @@ def grouped(fleet: Fleet) -> list[list[FleetComparison]]:
     return [[*ones] for _, ones in by]
 
 
-def _others(comparisons: Sequence[FleetComparison]) -> list[FleetComparison]:
-    """Return the metrics beside the leading one."""
-    first = _leading(comparisons)
-    return [one for one in comparisons if one is not first]
-
-
 def _leading(comparisons: Sequence[FleetComparison]) -> FleetComparison:
     return next((one for one in comparisons if one.metric == THROUGHPUT), comparisons[0])
 
@@ -115,24 +88,32 @@ def title(one: FleetComparison) -> str:
     return f"{one.workload}: {metric} of {one.variant} against {one.baseline}"
 
 
-def forest_rows(one: FleetComparison) -> Iterator[FleetRow]:
-    """Yield every machine, each of its experiments if they are some, all machines, and the next one."""
+def forest_rows(one: FleetComparison) -> Iterator[ForestRow]:
+    """Yield every machine, each of its experiments if they are several, all machines, and the next one."""
     for machine in one.machines:
         yield _row(machine.machine, machine.verdict)
-        if len(machine.occasions) <= _MOST_LISTED:
-            yield from (_part(occasion.created, occasion.interval) for occasion in machine.occasions)
+        yield from (_part(occasion.created, occasion.interval) for occasion in machine.occasions)
     if one.prediction is not None:
         yield _row(ALL, one.verdict)
-        yield FleetRow(NEXT, "", one.prediction)
+        bounds = numbers.interval(one.prediction)
+        yield ForestRow(NEXT, Decision.INCONCLUSIVE, _PREDICTED, "", bounds, one.prediction, has_mark=False)
 
 
-def _row(label: str, verdict: Verdict) -> FleetRow:
-    return FleetRow(label, effect_text(verdict), verdict.interval, verdict.decision)
+def is_part(row: ForestRow) -> bool:
+    """Whether it is one of the experiments of the machine above it."""
+    return not row.decision_text
 
 
-def _part(created: str, interval: Interval) -> FleetRow:
+def _row(label: str, verdict: Verdict) -> ForestRow:
+    bounds = "" if verdict.interval is None else numbers.interval(verdict.interval)
+    decided = f"{symbol(verdict.decision)} {verdict.decision}"
+    return ForestRow(label, verdict.decision, decided, effect_text(verdict), bounds, verdict.interval)
+
+
+def _part(created: str, interval: Interval) -> ForestRow:
     effect = numbers.change_within(interval.point, interval.low, interval.high)
-    return FleetRow(_minute(created), effect, interval, is_part=True)
+    bounds = numbers.interval(interval)
+    return ForestRow(_minute(created), Decision.INCONCLUSIVE, "", effect, bounds, interval)
 
 
 def remarks(one: FleetComparison, fleet: Fleet) -> Iterator[str]:
@@ -177,53 +158,30 @@ def _agreement(machines: Sequence[MachineEffect]) -> str:
 
 def others_table(comparisons: Sequence[FleetComparison]) -> Table | None:
     """Return the metrics beside the leading one; None if there are none."""
-    rows = tuple(_other(one) for one in _others(comparisons))
-    figures = (Column(title, is_number=True) for title in (ALL, "interval", NEXT))
-    heads = (Column(""), *figures, Column("verdict"))
-    return Table("Other metrics", heads, rows) if rows else None
-
-
-def _other(one: FleetComparison) -> tuple[str, ...]:
-    bounds = one.verdict.interval
-    return (
-        metric_of(one.metric, one.operation).title,
-        effect_text(one.verdict),
-        NOTHING if bounds is None else numbers.interval(bounds),
-        NOTHING if one.prediction is None else numbers.interval(one.prediction),
-        f"{symbol(one.verdict.decision)} {one.verdict.decision}",
+    rows = tuple(
+        (
+            metric_of(one.metric, one.operation).title,
+            effect_text(one.verdict),
+            NOTHING if one.verdict.interval is None else numbers.interval(one.verdict.interval),
+            NOTHING if one.prediction is None else numbers.interval(one.prediction),
+            f"{symbol(one.verdict.decision)} {one.verdict.decision}",
+        )
+        for one in comparisons
+        if one is not _leading(comparisons)
     )
+    figures = (Column(title, is_number=True) for title in (ALL, "interval", NEXT))
+    return Table("Other metrics", (Column(""), *figures, Column("verdict")), rows) if rows else None
 
 
 def machine_table(machines: Sequence[FleetMachine]) -> Table:
     """Return the machines' main facts, and all others in which they differ."""
-    subjects = _told_subjects(machines)
-    rows = tuple((one.name, *(one.facts.get(subject, _UNKNOWN) for subject in subjects)) for one in machines)
-    return Table("The machines", columns("", *subjects), rows)
-
-
-def machine_lines(machines: Sequence[FleetMachine]) -> Iterator[str]:
-    """Yield the same as a line for each machine, and one for each of its experiments."""
-    subjects = _told_subjects(machines)
-    width = max(len(one.name) for one in machines)
-    for one in machines:
-        facts = [f"{subject} {one.facts.get(subject, _UNKNOWN)}" for subject in subjects]
-        yield f"{one.name:<{width}}  {'; '.join(facts).removeprefix('processor ')}"
-        if len(one.experiments) > _MOST_LISTED:
-            first, last = (_minute(end(of.created for of in one.experiments)) for end in (min, max))
-            yield f"{'':<{width}}    {len(one.experiments)} experiments, {first} … {last}"
-            continue
-        for of in one.experiments:
-            shown = of.source if of.source == of.experiment else f"{of.source}: {of.experiment}"
-            yield f"{'':<{width}}    {shown}, {_minute(of.created)}"
-
-
-def _told_subjects(machines: Sequence[FleetMachine]) -> list[str]:
-    every = dict.fromkeys(subject for one in machines for subject in one.facts)
-    return [
+    subjects = [
         subject
-        for subject in every
+        for subject in dict.fromkeys(subject for one in machines for subject in one.facts)
         if subject in _ALWAYS_SHOWN or len({one.facts.get(subject) for one in machines}) > 1
     ]
+    rows = tuple((one.name, *(one.facts.get(subject, _UNKNOWN) for subject in subjects)) for one in machines)
+    return Table("The machines", columns("", *subjects), rows)
 
 
 def _minute(created: str) -> str:

@@ -18,8 +18,8 @@ from tests.programs.app.fleets.made_answers import Made
 from pgdyno.app.fleets.measure_machine import measure_on_worker
 from pgdyno.app.fleets.run_fleet import MachineOutcome, fleet_directory, from_workers, run_fleet
 from pgdyno.model.errors import RefusedError, RemoteHostError
-from pgdyno.model.fleets.fleet_order import FleetOrder, MachineOrder
-from pgdyno.remote.dask_scheduler import Certificates, dask_scheduler
+from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
+from pgdyno.remote.dask_scheduler import TlsFiles, dask_scheduler
 
 pytest.importorskip("distributed", reason=NO_DASK)
 pytestmark = [
@@ -45,10 +45,10 @@ def made(dask: DaskProcesses) -> Made:
 
 
 def run(
-    address: str, made: Made, said: list[str] | None = None, certificates: Certificates | None = None
+    address: str, made: Made, said: list[str] | None = None, tls: TlsFiles | None = None
 ) -> list[MachineOutcome]:
     say = (said if said is not None else []).append
-    with dask_scheduler(address, certificates) as scheduler:
+    with dask_scheduler(address, tls) as scheduler:
         return run_fleet(ORDER, ORDER.machines, from_workers(ORDER, scheduler, say, made), say)
 
 
@@ -201,11 +201,11 @@ def test_with_tls_both_sides_show_a_certificate(dask: DaskProcesses, made: Made)
     dask.worker("db2", *options("db2"), host="0.0.0.0")  # noqa: S104
     made.answer("db1", 0)
     made.answer("db2", 1)
-    ours = Certificates(authority, dask.home / "controller.pem", dask.home / "controller.key")
-    assert [one.reason for one in run(dask.address, made, certificates=ours)] == [None, None]
-    theirs = Certificates(authority, dask.home / "stranger.pem", dask.home / "stranger.key")
+    ours = (authority, dask.home / "controller.pem", dask.home / "controller.key")
+    assert [one.reason for one in run(dask.address, made, tls=ours)] == [None, None]
+    theirs = (authority, dask.home / "stranger.pem", dask.home / "stranger.key")
     with pytest.raises(RemoteHostError, match="could not connect to a Dask scheduler at tls://"):
-        run(dask.address, made, certificates=theirs)
+        run(dask.address, made, tls=theirs)
     with pytest.raises(RemoteHostError, match="could not connect to a Dask scheduler at tcp://"):
         run(f"tcp://127.0.0.1:{dask.port}", made)
 

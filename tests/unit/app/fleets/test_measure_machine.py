@@ -12,7 +12,7 @@ from pgdyno.app.fleets.measure_machine import measure_machine
 from pgdyno.app.results.bundle import export_bundle, verify_bundle
 from pgdyno.app.results.bundle_import import import_bundle
 from pgdyno.model.errors import LockHeldError, MeasurementError
-from pgdyno.model.fleets.fleet_order import MachineOrder
+from pgdyno.model.experiments.fleet_order import MachineOrder
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

@@ -15,7 +15,7 @@ from pgdyno.app.results.bundle import export_bundle
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model.errors import LockHeldError, MeasurementError
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.fleets.fleet_order import FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 

@@ -14,8 +14,7 @@ from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.plain.fleet_text import fleet_text
-from pgdyno.report.text.fleet_words import forest_rows, remarks
+from pgdyno.report.text.fleet_words import remarks
 
 TPS = "throughput_tps"
 
@@ -202,22 +201,6 @@ def test_what_was_interrupted_simulated_or_not_durable_is_told_first() -> None:
         "NOT DURABLE: plan on B (on-2.zip): fsync=off",
         "B (on-2.zip) was interrupted: it did not run to its planned end",
     )
-
-
-def test_many_experiments_of_a_machine_are_counted_rather_than_listed() -> None:
-    first = on_machine(1, 1.19, 1.0)
-    again = [
-        on_machine(
-            100 + n, 1.19, 1.0, id=f"again-{n:02d}", host=first.host, created=f"2026-11-22T{n:02d}:00:00Z"
-        )
-        for n in range(12)
-    ]
-    found = combine(given([*fleet(2), *again]))
-    assert len(comparison(found).machines[0].occasions) > 10  # one may be withheld by its noise
-    text = fleet_text(found)
-    assert "     13 experiments, 2026-11-21 09:30 … 2026-11-22 11:00\n" in text
-    assert "again-03" not in text
-    assert [row.label for row in forest_rows(comparison(found))][:2] == ["A", "B"]
 
 
 def test_machines_of_one_type_are_told_in_one_sentence() -> None:

@@ -115,7 +115,7 @@ def test_one_name_for_two_machines_is_refused() -> None:
 def test_some_names_are_refused() -> None:
     first, second = given(fleet(2))
     with pytest.raises(UsageError) as caught:
-        members_of([replace(first, name="db1"), second])
+        members_of([replace(first, machine="db1"), second])
     assert caught.value.message == '"db1" is a machine\'s name, and on-2.zip has none'
     assert caught.value.hint == HINT
 

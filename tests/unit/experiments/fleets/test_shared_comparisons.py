@@ -27,7 +27,7 @@ def with_plan(experiment: Experiment, **changes: Any) -> Experiment:
 
 def test_the_same_is_shared_by_all() -> None:
     shared = on_reading(*fleet(3))
-    assert str(shared.compared) == "plan against default on sysbench-read-only"
+    assert shared.compared == (READ_ONLY, "default", "plan")
     assert [one.machine for one in shared.members] == ["A", "B", "C"]
     assert (shared.left_out, shared.unknown) == ((), ())
 
@@ -90,9 +90,9 @@ def test_what_one_does_not_know_joins_no_two_that_differ(order: tuple[int, ...])
         replace(newer, server={"version_num": 180001}),
     )
     shared = on_reading(*(three[position] for position in order))
-    assert {one.finding.experiment for one in shared.members} == {"on-1", "on-2"}
+    assert {one.experiment.id for one in shared.members} == {"on-1", "on-2"}
     (left_out,) = shared.left_out
-    assert left_out.member.finding.experiment == "on-3"
+    assert left_out.member.experiment.id == "on-3"
     assert left_out.reason == f"PostgreSQL's major version is 18, 17 on {'ABC'[order.index(1)]} (on-2.zip)"
     assert shared.unknown == ("PostgreSQL's major version",)
 

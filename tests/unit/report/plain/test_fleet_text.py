@@ -110,10 +110,13 @@ def test_what_is_left_out_and_not_known_is_in_the_text() -> None:
 
 
 def test_facts_are_shown_where_machines_differ_in_them(five: Fleet) -> None:
-    assert lines(five, "B  ") == [
-        "B  Example CPU 9002; CPUs 8; memory 32 GB; kernel 6.1.0-40-amd64; PostgreSQL 18.6"
+    assert lines(five, "The machines") == [
+        "The machines  processor         CPUs  memory  kernel          PostgreSQL"
     ]
-    assert lines(five, "     on-2") == ["     on-2.zip: on-2, 2026-11-22 09:30"]
+    assert lines(five, "B  ") == [
+        "B             Example CPU 9002  8     32 GB   6.1.0-40-amd64  18.6",
+        "B                on-2.zip  on-2        2026-11-22 09:30",
+    ]
 
 
 def test_the_verdict_of_all_machines_is_that_of_the_comparison(five: Fleet) -> None:

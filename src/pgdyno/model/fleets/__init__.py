@@ -1,1 +1,0 @@
-"""Fleets: the order, and the finding of each experiment, which a report is made of."""
