@@ -22,7 +22,7 @@ _PROBE_TIMEOUT_S = 20.0
 _VERSION_TEXT = re.compile(
     rb"PostgreSQL \d[^\0\n]{1,200} on [^\0\n]{1,100}, compiled by [^\0\n]{1,200}, \d\d-bit"
 )
-_VERSION = re.compile(r"PostgreSQL\) ((\d+)\S*)")
+_VERSION = re.compile(r"PostgreSQL\) ((\d+)[\w.+~-]*)", re.ASCII)  # it is part of names of directories
 
 
 @dataclass(frozen=True)
