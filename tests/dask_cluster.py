@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.fix_servers import free_port, owned_directory, unprivileged_user
+from tests.fix_servers import free_port, owned_directory, unprivileged_user, wait_until
 
 NO_DASK = "the package distributed is not installed"
 _ROOT = Path(__file__).parents[1]
@@ -30,8 +31,10 @@ class DaskProcesses:
         self._started: list[subprocess.Popen[bytes]] = []
 
     def scheduler(self, *options: str, host: str = "127.0.0.1") -> subprocess.Popen[bytes]:
-        """Start the scheduler. It listens some seconds later."""
-        return self._start("scheduler", "--port", str(self.port), "--host", host, *options)
+        """Start the scheduler, and wait until it listens."""
+        started = self._start("scheduler", "--port", str(self.port), "--host", host, *options)
+        wait_until(self._is_listening)
+        return started
 
     def worker(
         self, machine: str, *options: str, host: str = "127.0.0.1", is_root: bool = False
@@ -58,6 +61,10 @@ class DaskProcesses:
         for one in reversed(self._started):
             one.kill()
             one.wait()
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _start(self, *words: str, is_root: bool = False) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-m", "dask", *words, "--dashboard-address", "127.0.0.1:0"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,10 @@ _MOST_S = 60.0
 
 @dataclass(frozen=True)
 class Made:
-    """An answer by the resource of the worker: ``db1.zip``."""
+    """An answer by the resource of the worker: ``db1.zip``; a machine's worker may be killed by it once."""
 
     directory: Path
+    killed: str = ""
 
     def __call__(self, order: MachineOrder) -> bytes:
         """Note the attempt with the process that makes it, and answer once there is an answer."""
@@ -29,6 +31,8 @@ class Made:
         (machine,) = get_worker().state.total_resources
         with (self.directory / f"{machine}.attempts").open("a") as notes:
             notes.write(f"{os.getpid()}\n")
+        if machine == self.killed and len(self.attempts(machine)) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
         path, is_wanted = self.directory / f"{machine}.zip", task_is_wanted()
         ends_s = time.monotonic() + _MOST_S
         while not path.exists() and time.monotonic() < ends_s:

@@ -6,7 +6,9 @@ import gc
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,12 +46,26 @@ def made(dask: DaskProcesses) -> Made:
     return Made(dask.home)
 
 
-def run(
-    address: str, made: Made, said: list[str] | None = None, tls: TlsFiles | None = None
-) -> list[MachineOutcome]:
-    say = (said if said is not None else []).append
+def run(address: str, made: Made, tls: TlsFiles | None = None) -> list[MachineOutcome]:
     with dask_scheduler(address, tls) as scheduler:
-        return run_fleet(ORDER, ORDER.machines, from_workers(ORDER, scheduler, say, made), say)
+        answers = from_workers(ORDER, scheduler, lambda _: None, made)
+        return run_fleet(ORDER, ORDER.machines, answers, lambda _: None)
+
+
+@contextmanager
+def meanwhile(condition: Callable[[], object], do: Callable[[], None]) -> Iterator[None]:
+    """Do something once a condition holds, beside what is in the block."""
+
+    def watch() -> None:
+        wait_until(lambda: bool(condition()), 200)
+        do()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def kept() -> list[str]:
@@ -83,18 +99,8 @@ def test_the_answer_of_a_killed_worker_is_made_again_by_dask(dask: DaskProcesses
     dask.worker("db1")
     dask.worker("db2")
     made.answer("db1", 0)
-
-    class Onlooker(list[str]):
-        def append(self, words: str) -> None:
-            attempts = made.attempts("db2")
-            if len(attempts) == 1 and not self:
-                super().append("killed")
-                os.kill(attempts[0], signal.SIGKILL)
-            if len(attempts) == 2 and self == ["killed"]:
-                super().append("answered")
-                made.answer("db2", 1)
-
-    outcomes = run(dask.address, made, Onlooker())
+    made.answer("db2", 1)
+    outcomes = run(dask.address, replace(made, killed="db2"))
     assert [one.reason for one in outcomes] == [None, None]
     assert kept() == NAMES
     first, second = made.attempts("db2")
@@ -109,14 +115,11 @@ def test_an_interrupted_run_drops_its_tasks_and_the_next_one_leaves_out_what_is_
     dask.worker("db1")
     dask.worker("db2")
     made.answer("db1", 0)
-
-    class Interrupting(list[str]):
-        def append(self, words: str) -> None:
-            if kept() and made.attempts("db2"):
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(dask.address, made, Interrupting())
+    interrupted = meanwhile(
+        lambda: kept() and made.attempts("db2"), lambda: os.kill(os.getpid(), signal.SIGINT)
+    )
+    with pytest.raises(KeyboardInterrupt), interrupted:
+        run(dask.address, made)
     wait_until((dask.home / "db2.dropped").exists)
     made.answer("db2", 1)
     outcomes = run(dask.address, made)
@@ -130,14 +133,9 @@ def test_a_scheduler_that_is_killed_ends_the_run_and_its_tasks(dask: DaskProcess
     dask.worker("db1")
     dask.worker("db2")
     made.answer("db1", 0)
-
-    class Killing(list[str]):
-        def append(self, words: str) -> None:
-            if kept() and made.attempts("db2"):
-                scheduler.kill()
-
-    with pytest.raises(RemoteHostError) as caught:
-        run(dask.address, made, Killing())
+    killed = meanwhile(lambda: kept() and made.attempts("db2"), scheduler.kill)
+    with pytest.raises(RemoteHostError) as caught, killed:
+        run(dask.address, made)
     assert str(caught.value) == (
         f"the connection to the Dask scheduler at {dask.address} is lost\n"
         "DETAIL:  the answers that came before are kept\n"
@@ -184,7 +182,9 @@ def test_a_scheduler_that_listens_to_the_network_is_refused(dask: DaskProcesses,
     )
 
 
-def test_with_tls_both_sides_show_a_certificate(dask: DaskProcesses, made: Made) -> None:
+def test_with_tls_both_sides_show_a_certificate(
+    dask: DaskProcesses, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
     authority = dask.home / "ca.pem"
     certificate("ca", dask.home)
     for name in ("scheduler", "db1", "db2", "controller"):
@@ -203,6 +203,7 @@ def test_with_tls_both_sides_show_a_certificate(dask: DaskProcesses, made: Made)
     made.answer("db2", 1)
     ours = (authority, dask.home / "controller.pem", dask.home / "controller.key")
     assert [one.reason for one in run(dask.address, made, tls=ours)] == [None, None]
+    monkeypatch.setattr("pgdyno.remote.dask_scheduler._CONNECT_S", 2.0)
     theirs = (authority, dask.home / "stranger.pem", dask.home / "stranger.key")
     with pytest.raises(RemoteHostError, match="could not connect to a Dask scheduler at tls://"):
         run(dask.address, made, tls=theirs)
