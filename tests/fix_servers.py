@@ -31,6 +31,8 @@ import psycopg
 import pytest
 from tests.cluster_template import make_cluster
 
+from pgdyno.model.hosts.child_command import child_command
+
 START_LIMIT_S = 120.0  # arbitrary; a start takes about 0.2 s on two idle cores, and tests share them
 STOP_LIMIT_S = 120.0
 WAIT_LIMIT_S = 120.0
@@ -123,7 +125,7 @@ class RealServer:
         server = [str(self.bin_directory / "postgres"), "-D", str(self.data_directory), *options]
         with self.log_file.open("ab") as log:
             self.process = subprocess.Popen(
-                [*as_unprivileged(), "--pdeathsig", "INT", *server],
+                child_command(os.getpid(), server, death_signal="INT", rights=as_unprivileged()[1:]),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -138,7 +138,7 @@ def environment_of(pid: int) -> dict[str, str]:
 def test_a_secret_of_root_does_not_reach_what_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_SECRET_ACCESS_KEY", "https_proxy", "HOME", "TMPDIR"):
         monkeypatch.setenv(name, SECRET)
-    said = output_of(["cat", "/proc/self/environ"], current_account().command)
+    said = output_of(["cat", "/proc/self/environ"], current_account().run_as)
     assert sorted(pair.partition("=")[0] for pair in said.rstrip("\0").split("\0")) == [
         "DEBIAN_FRONTEND", "LC_ALL", "PATH",
     ]  # fmt: skip

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -137,10 +137,10 @@ def run(program: Path, header: dict[str, Any]) -> None:
     """Run the generator in its directory, with our input and output, until it ends, or we do."""
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     environment.update(header["environment"])
-    prctl = ctypes.CDLL(None).prctl
+    ours = os.getpid()
     process = subprocess.Popen(
         [str(program), *header["arguments"]], cwd=program.parent, env=environment,
-        preexec_fn=lambda: prctl(SET_DEATH_SIGNAL, signal.SIGKILL),  # noqa: PLW1509 — we have no threads
+        preexec_fn=lambda: begin_child(ours),  # noqa: PLW1509 — we have no threads
     )  # fmt: skip
     try:
         status = process.wait()
@@ -149,6 +149,15 @@ def run(program: Path, header: dict[str, Any]) -> None:
         process.wait()
     if status != 0:
         sys.exit(f"{PROGRAM} ended with status {status}")
+
+
+def begin_child(parent: int, cpus: Sequence[int] = ()) -> None:
+    """Die with our program, also if it is gone already; keep to some CPUs, if there are any."""
+    ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+    if cpus:
+        os.sched_setaffinity(0, cpus)
 
 
 def send_logs(directory: Path) -> None:

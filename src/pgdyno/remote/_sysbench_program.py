@@ -8,7 +8,6 @@ unmodified; all are stopped by a signal but the one whose turn it is.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -24,9 +23,9 @@ from typing import Any
 from pgdyno.remote._load_program import (
     KEPT_VARIABLES,
     NOT_RUN,
-    SET_DEATH_SIGNAL,
     TEMPORARY,
     alone,
+    begin_child,
     end,
     say,
     send_logs,
@@ -55,11 +54,12 @@ class ArmSysbench:
         """Start it. Its log is ``NUMBER.THREAD`` in the working directory."""
         self.name, self.number, self.host = arm["name"], arm["log"], given["host"]
         self.output = given["place"] / f"output-{self.number}"
+        ours = os.getpid()
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
                 [program, str(given["wrapper"]), *arm["options"]], cwd=str(given["place"]),
                 env={**given["environment"], **arm["environment"]}, stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output, preexec_fn=lambda: begin_child(given["cpus"]),  # noqa: PLW1509
+                stdout=output, stderr=output, preexec_fn=lambda: begin_child(ours, given["cpus"]),  # noqa: PLW1509
             )  # fmt: skip
 
     def log_names(self) -> list[Path]:
@@ -121,13 +121,6 @@ class ArmSysbench:
         return SysbenchError(
             f"sysbench on {self.host} {why} (server: {self.name})", "\n".join(words[-SHOWN:])
         )
-
-
-def begin_child(cpus: list[int]) -> None:
-    """Die with our program; keep to some CPUs, if there are any."""
-    ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
-    if cpus:
-        os.sched_setaffinity(0, cpus)
 
 
 def cpu_ns(pid: int) -> int:

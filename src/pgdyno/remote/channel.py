@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from typing import IO
 
 from pgdyno.model import numbers
 from pgdyno.model.errors import RemoteHostError
+from pgdyno.model.hosts.child_command import child_command
 
 _MOST_LINE_BYTES = 256 << 10  # the longest answer has 600 times of wake-ups, 12 kB
 _MOST_WORDS_BYTES = 8 << 10  # of ssh's words, the last: a changed host key takes 1 kB, a banner comes before
@@ -145,20 +147,19 @@ def opened_channel(argv: Sequence[str], environment: Mapping[str, str]) -> Itera
 
     Raises: RemoteHostError if there is no such program here.
     """
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment,
-            bufsize=0,
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
+    if shutil.which(argv[0], path=environment.get("PATH")) is None:
         raise RemoteHostError(
             f'there is no program "{argv[0]}" on this machine', hint="install it: openssh-client"
-        ) from error
+        )
+    process = subprocess.Popen(
+        child_command(os.getpid(), argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        bufsize=0,
+        start_new_session=True,
+    )
     channel = Channel(process)
     try:
         yield channel

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pgdyno.model import numbers
 from pgdyno.model.errors import LockHeldError, MeasurementError
+from pgdyno.model.hosts.child_command import child_command
 
 _ENDING_S = 60.0  # arbitrary: after SIGTERM pgdyno stops servers and gives back what it changed
 _LOOK_S = 1.0  # arbitrary
@@ -62,7 +63,7 @@ def start_pgdyno(
     Its modules are never those of the working directory (-P), which may be anybody's.
     """
     return subprocess.Popen(
-        ["setpriv", "--pdeathsig=TERM", sys.executable, "-P", "-m", "pgdyno", *words],
+        child_command(os.getpid(), [sys.executable, "-P", "-m", "pgdyno", *words], death_signal="TERM"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

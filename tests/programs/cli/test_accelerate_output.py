@@ -119,13 +119,12 @@ def test_json_has_the_effects_of_layers_on_every_workload(capsys: pytest.Capture
     ],
 )
 def test_odd_values_are_refused_before_anything_is_loaded(
-    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], said: str, own_home: Path
 ) -> None:
-    monkeypatch.setenv("PGDYNO_HOME", str(tmp_path))
     done = CliRunner().invoke(cli, ["accelerate", "--embedded", *arguments])
     assert done.exit_code == 2 or isinstance(done.exception, UsageError)
     assert said in f"{done.output}{done.exception}"
-    assert not (tmp_path / "datasets").exists()
+    assert not (own_home / "datasets").exists()
 
 
 @pytest.mark.parametrize("option", ["--allow-load", "--allow-restart", "--yes", "--tail watch"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from pgdyno.generators.tpchgen import Filling, Tell
 from pgdyno.model import numbers
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.hosts.child_command import child_command
 from pgdyno.model.ports import Progress
 from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.process.dump import restore_dump
@@ -102,7 +104,8 @@ class DataSets:
             if target.exists():
                 shutil.rmtree(target)
             argv = ["cp", "--archive", "--reflink=auto", str(source), str(target)]
-            running.append(subprocess.Popen(argv, stderr=subprocess.PIPE, text=True))
+            command = child_command(os.getpid(), argv)
+            running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         errors = [(process.communicate()[1], process.returncode) for process in running]
         for (source, _), (message, code) in zip(copies, errors, strict=True):
             if code != 0:

@@ -84,7 +84,7 @@ class LoopLibraries:
         sources.write(place)
         self.workspace.account.own(made)
         try:
-            compile_library(place, headers, made / "library", self.workspace.account.command)
+            compile_library(place, headers, made / "library", self.workspace.account.run_as)
             # In a directory of that user's a name could be a link to anywhere.
             with os.fdopen(os.open(made / "library", os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 return file.read()

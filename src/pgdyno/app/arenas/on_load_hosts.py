@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from pgdyno.generators.sysbench import wrapper_text
 from pgdyno.generators.turns import Turns
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.workload import DRIVER
+from pgdyno.model.hosts.child_command import child_command
 from pgdyno.remote.load_driver import DriverSending, driver_sending
 from pgdyno.remote.load_sysbench import sysbench_sending
 from pgdyno.server.connection.network_entrance import LOAD_ROLE, NetworkEntrance
@@ -92,7 +95,8 @@ class OnLoadHosts:
         distance = Distance(
             there.host.name, sending.first, sending.greeting, prefixes, program=_program(load.generator)
         )
-        process = DriverProcess(sending.argv, list, sending.environment, output, distance)
+        bound = partial(child_command, os.getpid())
+        process = DriverProcess(sending.argv, bound, sending.environment, output, distance)
         return HostDriver(process, load.job(arms, request), prefixes)
 
     def _sending(self, load: ArmsLoad, there: ReachedLoadHost, request: LoadRequest) -> DriverSending:

@@ -6,11 +6,9 @@ All of them are built with equal flags, as the servers' account.
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from pgdyno.app.building.directory import BuildDirectory
@@ -134,14 +132,13 @@ class _Installing:
     def _install(self, major: int, package: SourcePackage, root: Path) -> Manifest:
         account = self.place.account
         at = BuildDirectory(root, self.place.servers() / _name(major), account)
-        run_as = partial(account.command, death_signal=signal.SIGTERM)  # as for other builds
         self.parts.unpack(package, downloads(self.place), at.source)
         at.give(at.source)
         log = self.place.builds() / f"{at.prefix.name}.log"
-        build = SourceBuild(major, at.source, self.options, at.prefix, log, run_as)
+        build = SourceBuild(major, at.source, self.options, at.prefix, log, account.run_as)
         try:
             built = build.run(at.empty("built"), self._report)
-            placed = put_beside(at.prefix, built.staged, run_as)
+            placed = put_beside(at.prefix, built.staged, account.run_as)
             installation_at(placed / "bin", account)  # which can run it
             manifest = self._manifest(package, built, major)
             publish(at.prefix, (FILE, dump_manifest(manifest)))

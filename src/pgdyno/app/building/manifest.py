@@ -50,7 +50,7 @@ def describe(
     package, placed = fetched.package, hidden(at.prefix)
     return Manifest(
         name=plan.name,
-        server_version=ask(placed / "bin/pg_config", "--version", at.account.command).removeprefix(
+        server_version=ask(placed / "bin/pg_config", "--version", at.account.run_as).removeprefix(
             "PostgreSQL "
         ),
         package=package.name if package else "",
@@ -61,7 +61,7 @@ def describe(
         unpacked=fetched.how,
         compiler=plan.compiler_version,
         configure=plan.options,
-        cflags=ask(placed / "bin/pg_config", "--cflags", at.account.command),
+        cflags=ask(placed / "bin/pg_config", "--cflags", at.account.run_as),
         extensions=(*modules, *(tree.name for tree in plan.extensions.trees)),
         notes=(*plan.configure.notes(plan.major), *_untested(plan), *_lacking(plan, placed)),
         build_s=round(build_s, 1),
@@ -97,8 +97,8 @@ def _optimised(plan: BuildPlan, fetched: Fetched, at: BuildDirectory, placed: Pa
         linking_flags=used.linking,
         objects=used.objects,
         training=tuple(Trained(name, TRAINING_S) for name in plan.training) if recipe.is_trained else (),
-        reached=reached(plan.compiler, at.counts, at.account.command) if recipe.is_counted else "",
-        text_bytes=text_bytes(placed / "bin/postgres", at.account.command),
+        reached=reached(plan.compiler, at.counts, at.account.run_as) if recipe.is_counted else "",
+        text_bytes=text_bytes(placed / "bin/postgres", at.account.run_as),
         rearranged=_rearranged(plan, at),
         instructions=_instructions(plan),
         atomics=_atomics(placed / "bin/postgres") if plan.machine == "aarch64" else "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -139,8 +138,7 @@ class Building:
         return Making(self._at.source, self._at.log, f"PostgreSQL {self.plan.version}", self._run_as)
 
     def _run_as(self, argv: Sequence[str]) -> list[str]:
-        # make is asked to end, so that what it has started ends too; killed, it would leave that behind.
-        return self.place.account.command(argv, death_signal=signal.SIGTERM)
+        return self.place.account.run_as(argv)
 
     def _unpack(self, _: Watch) -> None:
         shutil.rmtree(self._at.source, ignore_errors=True)

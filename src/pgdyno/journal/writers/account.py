@@ -2,8 +2,8 @@
 
 The user and the group are made and removed by the programs of shadow, which lock the files that they change
 and replace them as a whole. They end when pgdyno ends: what is left then is complete, half or nothing, and
-restoring removes either. One that pgdyno did not live long enough to bind to its own end holds a lock, and is
-waited for.
+restoring removes either. They inherit a lock that is waited for: as pgdyno ends, the kernel gives back what
+it has locked before it ends them.
 
 A removed account's number may become another user's. What it owned in the workspace goes with it therefore:
 data sets, which are loaded again, and unfinished builds.
@@ -26,6 +26,7 @@ from pathlib import Path
 
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.model.errors import OwnershipError, PrivilegeError, RefusedError, ServerError, StorageError
+from pgdyno.model.hosts.child_command import child_command
 from pgdyno.model.hosts.own_account import (
     COMMENT,
     HOME,
@@ -190,9 +191,13 @@ def _alone(below: Path | None) -> Iterator[tuple[int, ...]]:
 
 def _run(argv: Sequence[str], inherited: tuple[int, ...]) -> None:
     """Run a program that ends when pgdyno ends. Raises: ServerError with its words."""
-    wrapped = ["setpriv", "--pdeathsig=KILL", *argv]
     done = subprocess.run(
-        wrapped, capture_output=True, text=True, errors="replace", check=False, pass_fds=inherited
+        child_command(os.getpid(), argv),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        pass_fds=inherited,
     )
     if done.returncode != 0:
         raise ServerError(

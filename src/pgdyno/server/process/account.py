@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.model.hosts.child_command import child_command
 from pgdyno.model.hosts.own_account import COMMENT, NAME, SYSTEM_PATH
 
 _NO_GROUP = 65534  # as the kernel calls what it cannot tell: DEFAULT_OVERFLOWGID in linux/highuid.h
@@ -47,13 +48,19 @@ class Account:
         The kernel sends ``death_signal`` when pgdyno's thread ends for whatever reason. This is why a
         generator is never left frozen and a scratch server never left running, also after ``kill -9``.
         """
-        wrapped = ["setpriv", f"--pdeathsig={death_signal.name.removeprefix('SIG')}", "--no-new-privs"]
-        if self.is_other:
-            groups = "--init-groups" if self.name else "--clear-groups"
-            wrapped += [f"--reuid={self.uid}", f"--regid={self.gid}", groups, *_NO_CAPABILITIES]
-        if cpus is not None:
-            wrapped += ["taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus)]
-        return [*wrapped, *argv]
+        pinned = [] if cpus is None else ["taskset", "--cpu-list", ",".join(str(cpu) for cpu in cpus)]
+        name = death_signal.name.removeprefix("SIG")
+        return child_command(os.getpid(), [*pinned, *argv], death_signal=name, rights=self._rights())
+
+    def run_as(self, argv: Sequence[str]) -> list[str]:
+        """Return ``argv`` wrapped so that it runs as this user, for one who sees to its end."""
+        return ["setpriv", *self._rights(), *argv]
+
+    def _rights(self) -> list[str]:
+        if not self.is_other:
+            return ["--no-new-privs"]
+        groups = "--init-groups" if self.name else "--clear-groups"
+        return ["--no-new-privs", f"--reuid={self.uid}", f"--regid={self.gid}", groups, *_NO_CAPABILITIES]
 
     def environment(self) -> dict[str, str]:
         """Return the variables that programs of this user start with.

@@ -22,6 +22,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pgdyno.model.errors import ServerError, StorageError, UsageError
+from pgdyno.model.hosts.child_command import child_command
 from pgdyno.server.connection.connection import without_password
 from pgdyno.server.process.instance import Instance
 
@@ -100,9 +101,10 @@ def _dump(request: DumpRequest, target: IO[bytes], tell: Callable[[int], None]) 
     password = conninfo_to_dict(request.dsn).get("password")
     part = ("--schema-only",) if request.is_schema_only else ()
     seen = () if request.snapshot is None else (f"--snapshot={request.snapshot}",)
+    argv = [str(request.program), *_OPTIONS, *part, *seen, f"--dbname={without_password(request.dsn)}"]
     with TemporaryFile() as said:
         process = subprocess.Popen(
-            [str(request.program), *_OPTIONS, *part, *seen, f"--dbname={without_password(request.dsn)}"],
+            child_command(os.getpid(), argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=said,

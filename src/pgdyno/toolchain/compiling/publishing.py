@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from pgdyno.model.errors import InstallationError
+from pgdyno.model.hosts.child_command import family_command
 from pgdyno.toolchain.run.making import RunAs
 from pgdyno.toolchain.run.programs import clean_environment
 
@@ -57,7 +58,12 @@ def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
         "--file=-",
     ]
     reader = subprocess.Popen(
-        reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
+        family_command(os.getpid(), reading),  # without it the writer has nothing to write
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+        start_new_session=True,
     )
     assert reader.stdout is not None  # noqa: S101 — asked for
     with reader:

@@ -9,8 +9,10 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pgdyno.model.errors import InstallationError
+from pgdyno.model.hosts.child_command import family_command
 
 _POLL_S = 1.0
 _LIMIT_S = 600.0  # arbitrary, for programs that take seconds
@@ -40,24 +42,32 @@ def capture(
     environment: Mapping[str, str] | None = None,
     stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a short program and return its output. Raises: InstallationError if it exceeds its limit."""
-    try:
-        return subprocess.run(
-            list(argv),
-            cwd=cwd,
-            env=environment or clean_environment(),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=limit_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise InstallationError(
-            f'"{" ".join(argv[:2])}" did not end within {limit_s:g} s',
-            hint="check the network, and try again",
-        ) from error
+    """Run a short program and return its output. Raises: InstallationError if it exceeds its limit.
+
+    It and its children end as those of ``run_logged`` do.
+    """
+    process = subprocess.Popen(
+        family_command(os.getpid(), argv),
+        cwd=cwd,
+        env=environment or clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    with process:
+        try:
+            output, errors = process.communicate(stdin, timeout=limit_s)
+        except subprocess.TimeoutExpired as error:
+            raise InstallationError(
+                f'"{" ".join(argv[:2])}" did not end within {limit_s:g} s',
+                hint="check the network, and try again",
+            ) from error
+        finally:
+            _end_group(process)
+    return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
 
 def output_of(
@@ -86,10 +96,9 @@ def run_logged(
     is left in whatever way, and by the kernel when pgdyno is killed.
     """
     deadline_s = time.monotonic() + limit_s
-    wrapped = ["setpriv", "--pdeathsig=TERM", "nice", "-n", "19", *argv]
     with log.open("ab") as output:
         process = subprocess.Popen(
-            wrapped,
+            family_command(os.getpid(), ["nice", "-n", "19", *argv]),
             cwd=cwd,
             env=clean_environment(),
             stdin=subprocess.DEVNULL,
@@ -109,7 +118,7 @@ def run_logged(
         _end_group(process)
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _end_group(process: subprocess.Popen[Any]) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

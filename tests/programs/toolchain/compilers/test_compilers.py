@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.own_path import set_own_path
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.plans.recipe import parse_recipe
@@ -29,8 +30,7 @@ AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with nothing in it but what a test puts there."""
     directory = tmp_path / "bin"
-    directory.mkdir()
-    monkeypatch.setenv("PATH", str(directory))
+    set_own_path(monkeypatch, directory)
     return directory
 
 

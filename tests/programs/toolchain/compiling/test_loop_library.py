@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.own_path import set_own_path
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library, find_headers
@@ -36,10 +37,9 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that only fails."""
     program = tmp_path / "bin" / "cc"
-    program.parent.mkdir()
+    set_own_path(monkeypatch, program.parent)
     program.write_text("#!/bin/sh\necho 'one.c:1: fatal error: stdlib.h: No such file' >&2\nexit 1\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(program.parent))
 
 
 def test_headers_are_where_pg_config_says(headers: Path, compiler: None) -> None:

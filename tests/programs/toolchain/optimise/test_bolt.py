@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.own_path import set_own_path
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.optimise.bolt import Bolt, find_bolt, reached, require_reached, taken_branches
@@ -50,7 +51,7 @@ def test_an_older_bolt_without_its_library_is_not_taken(
         if has_library:
             (home / "lib/libbolt_rt_instr.a").write_text("")
         (tmp_path / f"llvm-bolt-{version}").symlink_to(home / "bin/llvm-bolt")
-    monkeypatch.setenv("PATH", str(tmp_path))
+    set_own_path(monkeypatch, tmp_path)
     assert find_bolt() == Bolt(tmp_path / "llvm-19/bin/llvm-bolt", "19.1.0")
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     assert find_bolt() is None

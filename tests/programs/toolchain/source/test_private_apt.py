@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from tests.own_path import set_own_path
 
 from pgdyno.model.errors import InstallationError
 from pgdyno.toolchain.source import private_apt
@@ -47,8 +48,7 @@ def test_each_suite_has_a_directory_whose_name_holds_no_password(tmp_path: Path)
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An apt-get and an apt-config that say what a test has them say."""
     directory = tmp_path / "programs"
-    directory.mkdir()
-    monkeypatch.setenv("PATH", str(directory))
+    set_own_path(monkeypatch, directory)
     program(directory / "apt-config", "echo 'Acquire::http::Proxy \"http://p:1\";'; echo 'APT::Update \"\";'")
     return directory
 

@@ -10,6 +10,10 @@ import pytest
 from pgdyno.server.process.account import Account, current_account
 
 OURS = "servers and builds of pgdyno"
+BECOMING = (
+    "sh", "-c", '[ "$PPID" = "$1" ] || exit; shift; unset PWD OLDPWD SHLVL; exec "$@"',
+    "sh", str(os.getpid()),
+)  # fmt: skip
 
 
 def user(name: str, uid: int, comment: str = "") -> pwd.struct_passwd:
@@ -43,13 +47,13 @@ def test_another_account_gains_no_privileges_and_keeps_no_capabilities() -> None
     assert Account("pgdyno", 995, 994, is_other=True).command(["postgres", "-D", "/data"], cpus=(0, 2)) == [
         "setpriv", "--pdeathsig=KILL", "--no-new-privs", "--reuid=995", "--regid=994", "--init-groups",
         "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all",
-        "taskset", "--cpu-list", "0,2", "postgres", "-D", "/data",
+        *BECOMING, "taskset", "--cpu-list", "0,2", "postgres", "-D", "/data",
     ]  # fmt: skip
 
 
 def test_the_callers_own_programs_gain_no_privileges_either() -> None:
     command = Account("ann", 1000, 1000, is_other=False).command(["postgres"])
-    assert command == ["setpriv", "--pdeathsig=KILL", "--no-new-privs", "postgres"]
+    assert command == ["setpriv", "--pdeathsig=KILL", "--no-new-privs", *BECOMING, "postgres"]
 
 
 def test_another_account_has_neither_roots_secrets_nor_its_path(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,8 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from signal import SIGTERM
 from typing import TypeAlias
 
 from pgdyno.app.building.baseline_build import find_baseline_build, is_plain
@@ -105,7 +104,7 @@ class _Again:
         fetched.unpack(at.source)
         apply_patches(patches, at.source, fetched.version)
         at.give(at.source)
-        making = Making(at.source, at.log, title, partial(self.place.account.command, death_signal=SIGTERM))
+        making = Making(at.source, at.log, title, self.place.account.run_as)
         making.configure((f"--prefix={at.prefix}", *self.manifest.configure), lambda _: None)
         making.build(TEST_DIRECTORIES, ALWAYS, self._watch(0.0, _COMPILING_S))
         return making
