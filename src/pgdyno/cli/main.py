@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -17,7 +19,13 @@ from pgdyno import __version__
 from pgdyno.cli._as_typed import ON_CELL
 from pgdyno.cli._on_cell import WORDS, with_cell
 from pgdyno.cli.output import echo
-from pgdyno.model.errors import InterruptedByUserError, PgdynoError, UnforeseenError, UsageError
+from pgdyno.model.errors import (
+    InterruptedByUserError,
+    LeftServerWarning,
+    PgdynoError,
+    UnforeseenError,
+    UsageError,
+)
 from pgdyno.model.hosts.own_account import SYSTEM_PATH
 from pgdyno.model.names import did_you_mean
 
@@ -102,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
     sys.excepthook = say_unforeseen  # Python leaves with 1 after it
+    warnings.showwarning = partial(_show_warning, warnings.showwarning)
     try:
         cli.main(args=arguments, standalone_mode=False)
     except PgdynoError as error:
@@ -118,6 +127,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _interrupt(*_: object) -> NoReturn:
     """Treat SIGTERM and a closed terminal as Ctrl-C: all is given back, partial results are kept."""
     raise KeyboardInterrupt
+
+
+def _show_warning(other: Callable[..., None], message: Warning | str, *arguments: Any) -> None:
+    """Print a warning of pgdyno as its messages are; leave those of libraries to Python."""
+    if isinstance(message, LeftServerWarning):
+        echo(f"pgdyno: WARNING:  {message}", err=True)
+    else:
+        other(message, *arguments)
 
 
 def say_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -56,15 +56,19 @@ def command(
 
     The original values are restored. Works even if apply or revert was killed at any moment, and on a server
     that is down if its files can be read: name it by --dsn, written as it was for apply, or by --pgdata. No
-    server is needed to undo what a killed measurement has left on the machine.
+    server is needed to undo what a killed measurement has left on the machine. Scratch servers that a killed
+    pgdyno has left are ended.
     """
     from pgdyno.app.changes.server_access import server_access
+    from pgdyno.app.local_machine import workspace
     from pgdyno.journal.revert import RevertRequest, preview_revert, revert
     from pgdyno.journal.revert_host import concerns_host_alone, preview_revert_host, revert_host
     from pgdyno.model.document import to_document
     from pgdyno.model.plans.journal import OnDrift
     from pgdyno.report.plain.journal_text import revert_text
 
+    if not is_dry_run:
+        workspace().clear_abandoned()
     request = RevertRequest(
         is_all=is_all,
         allow_restart=allow_restart,

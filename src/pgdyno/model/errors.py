@@ -267,6 +267,10 @@ class UnforeseenError(PgdynoError):
     code = "PGD-900"
 
 
+class LeftServerWarning(UserWarning):
+    """A server that a killed pgdyno had left running was ended."""
+
+
 def as_pgdyno_error(error: Exception | KeyboardInterrupt) -> PgdynoError:
     """Return any error as one with message, detail and hint."""
     if isinstance(error, PgdynoError):

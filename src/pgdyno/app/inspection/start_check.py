@@ -47,6 +47,7 @@ class StartCheck:
 
         Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
         """
+        self.workspace.clear_abandoned()
         self.workspace.require_free(NEEDED_BYTES, "trying the start of a server")
         settings = {**taken_over(server), **planned}
         if _uses_huge_pages(server):

@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.connection.network_entrance import NetworkEntrance
 from pgdyno.server.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.left_servers import recorded
 from pgdyno.server.process.memory_limit import MemoryGroup
 from pgdyno.server.process.network import can_leave_network, without_network
 from pgdyno.server.process.own_file import read_own, read_own_end
@@ -216,7 +218,7 @@ class Instance:
         if self.memory is not None:
             self.memory.create()
             command = self.memory.command(command)
-        with self.log_file.open("ab") as log:
+        with self.log_file.open("ab") as log, recorded(self.data_directory) as lock, _interrupts_heeded():
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -224,6 +226,7 @@ class Instance:
                 stderr=log,
                 env=self.account.environment(),
                 start_new_session=True,
+                pass_fds=(lock,),
             )
 
     def _wait_until_ready(self) -> None:
@@ -269,6 +272,24 @@ class Instance:
         except FileNotFoundError:  # not written yet, or removed by a postmaster that could not start
             return False
         return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+
+@contextlib.contextmanager
+def _interrupts_heeded() -> Iterator[None]:
+    """Let a server that is started take SIGINT from its beginning, also where pgdyno ignores it.
+
+    A script's background jobs do, and so would the programs that they start. What is caught here is not
+    ignored there.
+    """
+    is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if not is_ignored or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _await(is_so: Callable[[], bool], otherwise: str) -> None:
@@ -329,9 +350,15 @@ def initialise(
         "--no-sync",
         *options,
     ]
-    done = subprocess.run(
-        account.command(argv), capture_output=True, text=True, check=False, env=account.environment()
-    )
+    with recorded(data_directory) as lock:
+        done = subprocess.run(
+            account.command(argv),
+            capture_output=True,
+            text=True,
+            check=False,
+            env=account.environment(),
+            pass_fds=(lock,),
+        )
     if done.returncode != 0:
         raise ServerStartError(
             f"could not create a data directory in {data_directory}", detail=done.stderr.strip()

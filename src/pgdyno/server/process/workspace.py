@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,9 +22,10 @@ from pathlib import Path
 from typing import IO
 
 from pgdyno.model import numbers
-from pgdyno.model.errors import LockHeldError, StorageError
+from pgdyno.model.errors import LeftServerWarning, LockHeldError, StorageError
 from pgdyno.model.hosts.own_account import MEASURING_LOCK
 from pgdyno.server.process.account import Account
+from pgdyno.server.process.left_servers import end_left
 from pgdyno.server.process.memory_limit import remove_recorded
 
 _IN_USE = "in-use.lock"
@@ -98,9 +100,17 @@ class Workspace:
             lock.truncate(0)
             lock.write(f"{os.getpid()}\n")
             lock.flush()
-            for directory in self._directory("scratch", mode=_TRAVERSABLE).iterdir():
-                _remove_if_abandoned(directory)
+            self.clear_abandoned()
             yield
+
+    def clear_abandoned(self) -> None:
+        """Remove the scratch directories of killed processes, and end their servers before, with a warning.
+
+        Raises: ServerError if a server does not end; nothing is removed under it.
+        """
+        scratch = self.root / "scratch"
+        for directory in scratch.iterdir() if scratch.is_dir() else ():
+            _remove_if_abandoned(directory)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
@@ -110,13 +120,14 @@ class Workspace:
         """
         path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=_TRAVERSABLE)))
         path.chmod(_TRAVERSABLE)
-        with _own_lock(path / _IN_USE) as lock:
+        new = path / f"{_IN_USE}.new"
+        with _own_lock(new) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            new.rename(path / _IN_USE)  # locked, before another process looks at it
             try:
                 yield path
             finally:
-                remove_recorded(path)  # if that fails, its record stays for the next run to try again
-                shutil.rmtree(path)
+                _remove(path)  # if that fails, its records stay for the next run to try again
 
     @contextmanager
     def sockets(self, scratch: Path) -> Iterator[Path]:
@@ -160,10 +171,16 @@ class Workspace:
                 path.chmod(0o755)  # whatever the umask
 
 
-def _own_lock(path: Path) -> IO[str]:
-    """Open a lock file, made if need be; no link is followed. Raises: StorageError."""
+def _own_lock(path: Path, *, may_make: bool = True) -> IO[str]:
+    """Open a lock file, made if need be; no link is followed.
+
+    Raises: StorageError; FileNotFoundError if it is not there and may not be made.
+    """
+    made = os.O_CREAT if may_make else 0
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_RDWR | made | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise StorageError(f"could not open {path}", detail=error.strerror) from error
     return os.fdopen(descriptor, "r+")
@@ -191,12 +208,23 @@ def _try_lock(file: IO[str]) -> bool:
 def _remove_if_abandoned(directory: Path) -> None:
     """Remove a scratch directory whose process was killed: nobody holds its lock any more."""
     in_use = directory / _IN_USE
-    if not in_use.exists():
-        return  # being made at this very moment
-    with _own_lock(in_use) as lock:
-        if _try_lock(lock):
-            remove_recorded(directory)
-            shutil.rmtree(directory)
+    try:
+        lock = _own_lock(in_use, may_make=False)
+    except FileNotFoundError:
+        return  # it is being made, or removed, at this very moment
+    with lock:
+        if _try_lock(lock) and in_use.exists():
+            for data_directory in _remove(directory):
+                message = f"ended a server that a killed pgdyno had left running: {data_directory}"
+                warnings.warn(message, LeftServerWarning, stacklevel=2)
+
+
+def _remove(directory: Path) -> list[Path]:
+    """Remove a scratch directory; return the data directories whose servers had to be ended before."""
+    ended = end_left(directory)
+    remove_recorded(directory)
+    shutil.rmtree(directory)
+    return ended
 
 
 def default_root() -> Path:
