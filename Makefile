@@ -93,8 +93,9 @@ fuzz: setup ## feed 12 million made-up inputs to all that reads bytes from elsew
 race: setup ## as root: whether a user who exchanges names misleads root in data directories (some minutes)
 	@$(BIN)/python -m bench.race
 
-test-kill-points: setup ## as root: kill what changes the machine or a server at all places, of which `make test` takes a sample
-	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py tests/integration/test_accelerate_loaded.py
+test-kill-points: setup ## as root: kill what changes the machine or a server at all places, and what starts children at any moment, of which `make test` takes a sample
+	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py \
+		tests/integration/test_accelerate_loaded.py tests/integration/test_child_kill.py
 
 hostile: setup ## all commands against all behaviours of a hostile server (an hour or two)
 	@$(BIN)/python -m pytest -n 0 -s --all-behaviours tests/integration/test_hostile_server.py tests/integration/test_hostile_changes.py
