@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -103,6 +104,22 @@ def test_a_plan_is_in_force_afterwards_and_every_change_has_a_receipt(
         ("shared_buffers", None),
     ]
     assert "undo: pgdyno revert" in apply_text(result)
+
+
+def test_a_file_that_its_owner_has_closed_is_told_so_to_a_superuser(
+    server: RealServer, access: ServerAccess
+) -> None:
+    mode = stat.S_IMODE(auto_conf(server).stat().st_mode)
+    auto_conf(server).chmod(0o400)
+    try:
+        with pytest.raises(OwnershipError) as caught:
+            apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
+    finally:
+        auto_conf(server).chmod(mode)
+    assert caught.value.message == 'could not open file "postgresql.auto.conf": Permission denied'
+    assert caught.value.hint == (
+        "its owner has closed it to the server; hand pgdyno advise --format conf to them"
+    )
 
 
 def test_no_result_that_is_printed_holds_a_copy_of_a_file(access: ServerAccess) -> None:

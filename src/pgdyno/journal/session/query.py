@@ -29,6 +29,8 @@ _GRANT = (
     "connect as a superuser, or (since PostgreSQL 15) GRANT ALTER SYSTEM ON PARAMETER … TO the role, "
     "together with pg_read_all_settings"
 )
+_CLOSED = "its owner has closed it {}; hand pgdyno advise --format conf to them"
+AUTO_CONF = "postgresql.auto.conf"
 
 
 def run(
@@ -62,10 +64,10 @@ def value(
 
 
 def ask(connection: Connection, statement: LiteralString, source: str) -> Fact[list[Row]]:
-    """Run a query; data that the role may not see is unknown."""
+    """Run a query; data that the role, or the server, may not see is unknown."""
     try:
         return Fact(run(connection, statement), source)
-    except PrivilegeError as error:
+    except (PrivilegeError, OwnershipError) as error:
         return Fact(Unknown(error.message), source)
 
 
@@ -75,13 +77,11 @@ def _in_our_words(connection: Connection, error: psycopg.Error) -> PgdynoError:
     if connection.closed:
         return ConnectionFailedError("lost the connection to the server", detail=message)
     if isinstance(error, errors.InsufficientPrivilege):
+        if AUTO_CONF in message:  # it is the operating system that forbids it, to any role
+            return OwnershipError(message, detail=detail, hint=_CLOSED.format("to the server"))
         return PrivilegeError(message, detail=detail, hint=_GRANT)
     if isinstance(error, errors.FeatureNotSupported):
-        return OwnershipError(
-            message,
-            detail=detail,
-            hint="its owner has closed it (allow_alter_system); hand pgdyno advise --format conf to them",
-        )
+        return OwnershipError(message, detail=detail, hint=_CLOSED.format("(allow_alter_system)"))
     if isinstance(
         error, (errors.UndefinedObject, errors.InvalidParameterValue, errors.CantChangeRuntimeParam)
     ):

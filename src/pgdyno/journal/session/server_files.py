@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.journal.files.directory import Directory, failure, opened_directory
-from pgdyno.journal.session.query import Connection, run
-from pgdyno.journal.session.settings import AUTO_CONF
+from pgdyno.journal.session.query import AUTO_CONF, Connection, run
 from pgdyno.journal.session.target import this_machine
 from pgdyno.model.errors import DataDirectoryError, PgdynoError, StorageError
 from pgdyno.model.plans.journal import Target

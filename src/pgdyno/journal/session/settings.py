@@ -9,13 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import LiteralString
 
-from pgdyno.journal.session.query import Connection, ask, run
+from pgdyno.journal.session.query import AUTO_CONF, Connection, ask, run
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
-
-AUTO_CONF = "postgresql.auto.conf"
 
 # Reading pg_file_settings first matters: it makes this session mark what waits for a restart.
 _FILES: LiteralString = """
