@@ -17,6 +17,8 @@ from pgdyno.host.machine.mounts import MountEntry, read_mountinfo
 from pgdyno.model.facts import Fact, Unknown
 
 _UNIFIED = ""  # the controller name in the line of v2, "0::/path"
+_IN_EVERY_GROUP = "cgroup.procs"
+_NO_GROUP = Unknown("no control group is there: it is gone, or another file system covers it")
 _INITIAL_NAMESPACE = "cgroup:[4026531835]"  # PROC_CGROUP_INIT_INO in Linux, include/linux/proc_ns.h
 
 
@@ -55,7 +57,7 @@ def read_membership(tree: Tree, process: str) -> Fact[Membership]:
 
 
 def read_hierarchy(tree: Tree, membership: Fact[Membership], controller: str) -> Fact[Hierarchy]:
-    """Find the directories that limit ``controller``; unknown when the lowest cannot be listed.
+    """Find the directories that limit ``controller``; unknown when the lowest is not seen as a group.
 
     Without that check a group that is invisible would look like a group without limits.
     """
@@ -63,8 +65,10 @@ def read_hierarchy(tree: Tree, membership: Fact[Membership], controller: str) ->
     directories = () if isinstance(hierarchy.value, Unknown) else hierarchy.value.directories
     if directories:
         lowest = tree.names(directories[-1])
-        if isinstance(lowest.value, Unknown):
+        if isinstance(lowest.value, Unknown) and lowest.value != NO_SUCH_FILE:
             return Fact(lowest.value, lowest.source)
+        if _IN_EVERY_GROUP not in lowest.or_else(()):
+            return Fact(_NO_GROUP, lowest.source)
     return hierarchy
 
 

@@ -84,8 +84,10 @@ def _contained(tree: Tree) -> str | None:
 
 def _limited(tree: Tree) -> str | None:
     limits = cpu_limits(tree, read_membership(tree, "self"))
-    is_limited = any(limit.value not in _UNLIMITED for limit in limits)
-    return "a quota limits the CPU time, which spinning would use up" if is_limited else None
+    found = next((limit.value for limit in limits if limit.value not in _UNLIMITED), None)
+    if isinstance(found, Unknown):
+        return f"it is not known whether a quota limits the CPU time: {found.reason}"
+    return None if found is None else "a quota limits the CPU time, which spinning would use up"
 
 
 def _shared_core(tree: Tree, cpu: int) -> str | None:

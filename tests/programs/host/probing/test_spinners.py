@@ -32,6 +32,7 @@ def root(tmp_path: Path) -> Path:
         "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
         f"{GROUP}/cgroup.subtree_control": "cpu memory",
         f"{GROUP}/shell/cpu.max": "max 100000",
+        f"{GROUP}/shell/cgroup.procs": "7",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource": "kvm-clock tsc",
         "/sys/class/dmi/id/product_name": "m7a.large",
         f"{CPU}/online": "0-1",
@@ -93,6 +94,11 @@ def test_in_a_container_it_is_refused(root: Path) -> None:
 def test_what_is_not_known_is_a_reason(root: Path) -> None:
     (root / f"{CPU}/cpu0/topology/thread_siblings_list".lstrip("/")).unlink()
     assert refused(root) == "it is not known which CPUs share a core: no such file"
+    (root / f"{GROUP}/shell/cgroup.procs".lstrip("/")).unlink()
+    assert refused(root) == (
+        "it is not known whether a quota limits the CPU time: no control group is there: it is gone, or "
+        "another file system covers it"
+    )
 
 
 def test_a_kernel_without_idle_groups_is_left_as_it_is(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
+from pgdyno.host.machine.cgroup_limits import cpu_limits
 from pgdyno.host.machine.cgroups import (
     Hierarchy,
     Membership,
@@ -18,8 +19,9 @@ from pgdyno.host.machine.cgroups import (
     read_hierarchy,
     read_membership,
 )
+from pgdyno.host.machine.limits import available_memory, smallest
 from pgdyno.host.machine.mounts import MountEntry
-from pgdyno.model.facts import Unknown
+from pgdyno.model.facts import Fact, Unknown
 
 
 def v1(controllers: str, root: str = "/", mount_point: str | None = None) -> MountEntry:
@@ -132,6 +134,7 @@ def write(root: Path, path: str, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+NO_GROUP = Unknown("no control group is there: it is gone, or another file system covers it")
 CGROUP2 = "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 
 
@@ -141,7 +144,21 @@ def test_a_group_whose_directory_is_gone_is_unknown(tmp_path: Path) -> None:
     write(tmp_path, "/sys/fs/cgroup/memory.max", "max\n")
     tree = Tree(tmp_path)
     found = read_hierarchy(tree, read_membership(tree, "7"), "memory")
-    assert (found.value, found.source) == (NO_SUCH_FILE, "/sys/fs/cgroup/pg (deleted)")
+    assert (found.value, found.source) == (NO_GROUP, "/sys/fs/cgroup/pg (deleted)")
+
+
+@pytest.mark.parametrize("covered_by", ["nothing", "sysfs"])
+def test_limits_below_a_file_system_that_covers_the_groups_are_unknown(
+    tmp_path: Path, covered_by: str
+) -> None:
+    """Mounts that are covered stay in mountinfo. A sysfs has an empty directory /sys/fs/cgroup."""
+    write(tmp_path, "/proc/self/mountinfo", f"{CGROUP2}40 22 0:40 / /sys rw - {covered_by} none rw\n")
+    write(tmp_path, "/proc/self/cgroup", "0::/\n")
+    write(tmp_path, "/proc/meminfo", "MemAvailable: 1000 kB\n")
+    (tmp_path / ("sys/fs/cgroup" if covered_by == "sysfs" else "sys")).mkdir(parents=True)
+    tree = Tree(tmp_path)
+    assert available_memory(tree, "self") == Fact(NO_GROUP, "/sys/fs/cgroup")
+    assert smallest(Fact(4.0, "host"), cpu_limits(tree, read_membership(tree, "self"))).value == NO_GROUP
 
 
 def test_a_kernel_without_control_groups_limits_nothing(tmp_path: Path) -> None:

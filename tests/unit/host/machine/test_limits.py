@@ -123,6 +123,7 @@ def test_files_of_huge_page_limits_are_named_as_the_kernel_does(
     mounts = tmp_path / "proc/self/mountinfo"
     mounts.write_text("30 22 0:26 / /cg rw - cgroup2 cgroup2 rw\n", encoding="utf-8")
     (tmp_path / "cg").mkdir()
+    (tmp_path / "cg/cgroup.procs").touch()
     (tmp_path / f"cg/hugetlb.{name}.max").write_text("0\n", encoding="utf-8")
     tree = FixtureTree(tmp_path)
     assert Fact(0, f"/cg/hugetlb.{name}.max") in hugetlb_limits(
@@ -159,6 +160,7 @@ def test_what_is_left_counts_what_the_group_uses_already_but_not_cache_it_gives_
     mounts.write_text("30 22 0:26 / /cg rw - cgroup2 cgroup2 rw\n", encoding="utf-8")
     group = tmp_path / "cg/db"
     group.mkdir(parents=True)
+    (group / "cgroup.procs").touch()
     for name, text in {"max": "8000", "current": "7900", "stat": "anon 7000\ninactive_file 400"}.items():
         (group / f"memory.{name}").write_text(text + "\n", encoding="utf-8")
     tree = FixtureTree(tmp_path)
