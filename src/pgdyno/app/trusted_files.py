@@ -10,6 +10,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import shlex
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,14 @@ from pgdyno.model.errors import RefusedError
 
 @dataclass(frozen=True)
 class Weakness:
-    """A place through which others could change a file or directory, why, and the command that mends it."""
+    """A place through which others could change a file or directory, and why; the command that mends it.
+
+    None mends a directory of another user's that leads there: it is that user's.
+    """
 
     place: Path
     why: str
-    mending: str
+    mending: tuple[str, ...] | None
 
 
 def weakness(path: Path) -> Weakness | None:
@@ -55,10 +59,12 @@ def require_trusted(path: Path, purpose: str, hint: str | None = None) -> None:
     if found is None:
         return
     of = "it" if found.place == path else f"{found.place}, which leads there,"
+    otherwise = "have it in a directory of your own, below directories of yours and root's alone"
+    mended = None if found.mending is None else f"look at it; if it is right, {shlex.join(found.mending)}"
     raise RefusedError(
         f"{path} is not used: {of} {found.why}",
         detail=f"{purpose}: nobody but you and root may be able to change it",
-        hint=hint or f"if it is right as it is, {found.mending}; or copy it to a directory of your own",
+        hint=hint or (otherwise if mended is None else f"{mended}; or {otherwise}"),
     )
 
 
@@ -66,13 +72,15 @@ def _weakness_of(place: Path, status: os.stat_result, *, is_passed: bool) -> Wea
     caller = os.geteuid()
     if status.st_uid not in (0, caller):
         why = f"belongs to {_name_of(status.st_uid)}, and you are {_name_of(caller)}"
-        return Weakness(
-            place, why, f"chown {'-h ' if stat.S_ISLNK(status.st_mode) else ''}{_name_of(caller)} {place}"
-        )
+        return Weakness(place, why, None if is_passed else ("chown", _name_of(caller), str(place)))
     if stat.S_ISLNK(status.st_mode) or (is_passed and status.st_mode & stat.S_ISVTX):
         return None
     writer = "everybody" if status.st_mode & stat.S_IWOTH else _group_that_writes(status)
-    return None if writer is None else Weakness(place, f"can be changed by {writer}", f"chmod go-w {place}")
+    return (
+        None
+        if writer is None
+        else Weakness(place, f"can be changed by {writer}", ("chmod", "go-w", str(place)))
+    )
 
 
 def _group_that_writes(status: os.stat_result) -> str | None:
