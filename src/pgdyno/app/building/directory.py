@@ -104,7 +104,8 @@ class BuildDirectory:
     def give(self, tree: Path) -> None:
         """Give a tree to the account, its directories last.
 
-        Until then nobody can change their contents.
+        Until then nobody can change their contents. Raises: PrivilegeError if it cannot reach the tree.
         """
+        self.account.require_entry(tree)
         for directory, _, files in os.walk(tree, topdown=False):
             self.account.own(*(Path(directory) / name for name in files), Path(directory))

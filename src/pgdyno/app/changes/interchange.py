@@ -23,7 +23,7 @@ from pgdyno.server.connection.connection import connect
 from pgdyno.server.connection.login_rules import login_rules
 from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.inspection.interchange import ConnectTo, paths_of, preloaded, read_demands, read_offers
-from pgdyno.server.process.account import Account, account_of, acting_as
+from pgdyno.server.process.account import Account, account_of
 from pgdyno.server.process.installation import Installation, installation_at
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.product.manifest import Manifest, read_manifest
@@ -46,7 +46,6 @@ class InterchangeCheck:
         ServerError if they do not run at all.
         """
         owner = _owner(session, files)
-        _require_open_to(owner, programs / "postgres")
         target = installation_at(programs, owner)
         _require_cpu(target)
         server = inspect_server(session.connection)
@@ -150,20 +149,6 @@ def _owner(session: Session, files: ServerFiles | None) -> Account:
             detail=f"{files.path} belongs to user {uid}, who has no name on this machine",
             hint="run pgdyno where he has one: in the server's container",
         ) from error
-
-
-def _require_open_to(owner: Account, program: Path) -> None:
-    """Refuse a program in a directory that is closed to its user; trying it as root does not show that."""
-    if not owner.is_other:
-        return
-    with acting_as(owner.uid):
-        is_open = os.access(program, os.X_OK, effective_ids=True)
-    if not is_open and program.is_file():
-        raise PrivilegeError(
-            f'user "{owner.name}" cannot run {program}',
-            detail="the program, or a directory above it, is closed to that user",
-            hint="servers run as that user: put the installation where it can reach it",
-        )
 
 
 def _cannot_run(target: Installation, why: str) -> RefusedError:

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.model.errors import PrivilegeError
 from pgdyno.model.hosts.child_command import child_command
 from pgdyno.model.hosts.own_account import COMMENT, NAME, SYSTEM_PATH
 
@@ -71,6 +72,21 @@ class Account:
         kept = _KEPT_VARIABLES if self.is_other else _KEPT_VARIABLES | _OF_THE_CALLER
         found = {name: value for name, value in os.environ.items() if name in kept or name.startswith("LC_")}
         return {**found, "PATH": SYSTEM_PATH} if self.is_other else found
+
+    def require_entry(self, path: Path) -> None:
+        """Raise PrivilegeError if a directory above a path is closed to this user."""
+        if not self.is_other:
+            return
+        with acting_as(self.uid):
+            above = reversed(path.absolute().parents)
+            closed = next((one for one in above if not os.access(one, os.X_OK, effective_ids=True)), None)
+        if closed is not None:
+            raise PrivilegeError(
+                f'user "{self.name}" cannot enter the directory "{closed}"',
+                detail=f"servers, load generators and builds of root run as that user, and need {path}",
+                hint="choose a directory that it reaches: pgdyno's own files lie in PGDYNO_HOME, or in "
+                f"/var/lib/pgdyno; or let it through: chmod o+x {closed}",
+            )
 
     def own(self, *paths: os.PathLike[str]) -> None:
         """Give paths that pgdyno created to this user; of links, the links themselves."""

@@ -137,6 +137,7 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
     postgres = bin_directory / "postgres"
     if not postgres.is_file():
         raise ServerError(f'"{bin_directory}" holds no PostgreSQL', detail='no program "postgres" in it')
+    account.require_entry(postgres)
     done = subprocess.run(
         account.command([str(postgres), "--version"]),
         capture_output=True,

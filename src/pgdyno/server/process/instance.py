@@ -121,8 +121,10 @@ class Instance:
         """Start the postmaster and wait until it accepts connections.
 
         Raises: ServerStartError with the last lines of the server's log; DataDirectoryError for data of
-        another major version; ServerError if its memory cannot be limited.
+        another major version; ServerError if its memory cannot be limited; PrivilegeError if the account
+        cannot reach its data.
         """
+        self.account.require_entry(self.data_directory)
         check_data_directory(self.data_directory, self.installation)
         options = {
             "log_checkpoints": "on",
@@ -336,8 +338,9 @@ def initialise(
 
     The directory is made here, so that its parent need not be writable for the account. Local connections
     are trusted: the socket lives in a directory that only the server's user may enter.
-    Raises: ServerStartError with initdb's own words.
+    Raises: ServerStartError with initdb's own words; PrivilegeError if the account cannot reach it.
     """
+    account.require_entry(data_directory)
     data_directory.mkdir(mode=0o700, exist_ok=True)
     account.own(data_directory)
     argv = [
