@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from tests.integration.journal_support import (
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.server_access import server_access
 from pgdyno.journal.files.directory import Directory
-from pgdyno.journal.ledger.log import open_journal, read_journal
+from pgdyno.journal.ledger.log import FILE, _line, open_journal, read_journal
 from pgdyno.journal.revert import RevertRequest, preview_revert, revert
 from pgdyno.journal.session.access import ServerAccess
 from pgdyno.journal.session.server_files import ServerFiles
@@ -32,7 +33,7 @@ from pgdyno.journal.session.session import locked_session
 from pgdyno.journal.status import journal_status, server_status
 from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
-from pgdyno.report.plain.journal_text import revert_text, status_text
+from pgdyno.report.plain.journal_text import apply_text, revert_text, status_text
 from pgdyno.server.connection.connection import addresses, connect, connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
@@ -407,8 +408,18 @@ def test_ctrl_c_says_what_is_still_changed(server: RealServer, access: ServerAcc
     assert revert(access, ALL).is_complete
 
 
+def write_as_an_older_pgdyno(access: ServerAccess) -> None:
+    """Take out of the journal what receipts of older versions do not have."""
+    file = access.journal_directory / FILE
+    entries = [json.loads(line)["entry"] for line in file.read_text().splitlines()]
+    taken_out = [entry["receipt"].pop("restart_command") for entry in entries if "receipt" in entry]
+    assert taken_out
+    file.write_bytes(b"".join(map(_line, entries)))
+
+
 def test_a_restart_that_nobody_knows_how_to_do_is_not_begun(server: RealServer, access: ServerAccess) -> None:
     apply(access, work_mem="8MB", shared_buffers="96MB")
+    write_as_an_older_pgdyno(access)
     with pytest.raises(UsageError) as caught:
         revert(replace(access, restarter=None), ALL)
     assert caught.value.message == (
@@ -419,6 +430,23 @@ def test_a_restart_that_nobody_knows_how_to_do_is_not_begun(server: RealServer, 
     assert caught.value.hint.startswith("--restart-command 'systemctl restart postgresql'")
     assert server.execute("SHOW work_mem") == [("8MB",)]
     assert revert(access, ALL).is_complete
+
+
+@pytest.mark.parametrize("state", ["up", "down"])
+def test_revert_restarts_the_server_as_apply_did(
+    server: RealServer, access: ServerAccess, state: str
+) -> None:
+    request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
+    undo = f"{access.revert_command} --allow-restart --restart-command '{shlex.join(pg_ctl_restart(server))}'"
+    assert f"\nundo: {undo}\n" in apply_text(apply_plan(access, request))
+    forgetful = replace(access, restarter=None)
+    waiting = revert(forgetful, RevertRequest())
+    assert waiting.pending_restart == ("shared_buffers",)
+    assert f"    the files are restored; {undo} brings them into force\n" in revert_text(waiting)
+    if state == "down":
+        server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
+    assert revert(forgetful, ALL).restarts == 1
+    assert server.execute("SHOW shared_buffers") == [("128MB",)]
 
 
 def test_a_restart_that_is_not_needed_needs_no_command(access: ServerAccess) -> None:

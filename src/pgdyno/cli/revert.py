@@ -57,7 +57,8 @@ def command(
     The original values are restored. Works even if apply or revert was killed at any moment, and on a server
     that is down if its files can be read: name it by --dsn, written as it was for apply, or by --pgdata. No
     server is needed to undo what a killed measurement has left on the machine. Scratch servers that a killed
-    pgdyno has left are ended.
+    pgdyno has left are ended. With --allow-restart the server is restarted as apply did, unless
+    --restart-command names another command.
     """
     from pgdyno.app.changes.server_access import server_access
     from pgdyno.app.local_machine import workspace

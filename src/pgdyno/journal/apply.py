@@ -195,8 +195,8 @@ class ApplyRun:
         """Return the receipts for the machine and for the server."""
         on_host = [one for one in prepared if one.change.kind in HOST_KINDS]
         on_server = [one for one in prepared if one.change.kind not in HOST_KINDS]
-        server = self._session.target
-        receipts = receipts_for(self.apply_id, server, on_server)
+        server, command = self._session.target, self.opened.access.restart_command
+        receipts = receipts_for(self.apply_id, server, on_server, restart_command=command)
         return (
             (*receipts_for(self.apply_id, host_target(), on_host, server), *receipts) if on_host else receipts
         )

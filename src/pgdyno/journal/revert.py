@@ -8,7 +8,7 @@ restart nobody has allowed. Reverting again later goes on from there.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -21,6 +21,7 @@ from pgdyno.journal.runs.server_writers import RunningWriters, running_writers, 
 from pgdyno.journal.runs.stopped_server import Stopped, files_of_named, find_stopped, receipts_of_named
 from pgdyno.journal.runs.undo import Undoing, Undone, find_drift, other_programs, restore_all, undo
 from pgdyno.journal.session.access import ServerAccess, Steps, no_steps
+from pgdyno.journal.session.restart import command_restarter
 from pgdyno.journal.session.session import Session, locked_session, reading_session
 from pgdyno.journal.session.settings import read_gucs
 from pgdyno.journal.session.target import bound_to
@@ -33,7 +34,7 @@ from pgdyno.model.errors import (
     UsageError,
     as_pgdyno_error,
 )
-from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, RevertResult, Target
+from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, RevertResult, Target, restart_options
 from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.server import STANDBY_FIRST_SETTINGS
@@ -73,6 +74,7 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
         if isinstance(tried, RevertResult):
             return tried
         stopped = find_stopped(access, journal.read(), tried)
+        access = _restarted_as_before(access, stopped.receipts)
         if request.allow_restart and access.restarter is None:
             raise _no_way_to_restart()
         result = _revert_files(access, request, journal, stopped)
@@ -131,6 +133,7 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
     contents = journal.read()
     with locked_session(access.connect) as session:
         receipts = _chosen(_receipts_of(contents, session.target), request)
+        access = _restarted_as_before(access, receipts)
         _check_restart(access, session, receipts, request)
         _check_order(access, session, receipts, request)
         _check_programs(access, session, receipts, request)
@@ -173,6 +176,7 @@ def _revert_files(
         damage=journal.read().damage,
         notes=(f"the server is down: its files are restored; start it, then {access.revert_command} again",),
         revert_command=access.revert_command,
+        restart_options=restart_options(access.restart_command),
     )
 
 
@@ -191,6 +195,14 @@ def telling_what_is_left(
         raise still_changed(
             as_pgdyno_error(error), left, is_server_up=is_server_up(), revert_command=access.revert_command
         ) from error
+
+
+def _restarted_as_before(access: ServerAccess, receipts: Iterable[Receipt]) -> ServerAccess:
+    """Return an access with the newest command that apply was given, unless the user has named another."""
+    command = next((one.restart_command for one in receipts if one.restart_command), ())
+    if access.restarter is not None or not command:
+        return access
+    return replace(access, restarter=command_restarter(command, access.connect))
 
 
 def _check_restart(
@@ -326,6 +338,7 @@ def _result(access: ServerAccess, session: Session, done: Undone, contents: Cont
         notes=tuple(_staying(others)),
         other_journals=elsewhere,
         revert_command=access.revert_command,
+        restart_options=restart_options(access.restart_command),
     )
 
 

@@ -36,6 +36,7 @@ from pgdyno.model.errors import (
     as_pgdyno_error,
 )
 from pgdyno.model.facts import Unknown
+from pgdyno.model.plans.journal import restart_options
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.traffic import Traffic
 from pgdyno.model.variants.variant import Variant
@@ -137,7 +138,7 @@ def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progr
         raise StillChangedError(
             "the watch ended early, and the plan is in force",
             detail=as_pgdyno_error(error).message,
-            hint=f"to undo it: {access.revert_command} --allow-restart --restart-command '…'",
+            hint=f"to undo it: {access.revert_command} {restart_options(access.restart_command)}",
         ) from error
     return watched(ratios, pace.pairs, is_applied=True)
 

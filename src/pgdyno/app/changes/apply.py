@@ -27,7 +27,7 @@ from pgdyno.model.errors import (
     RefusedError,
     UsageError,
 )
-from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.plans.journal import ApplyResult, restart_options
 from pgdyno.model.plans.plan import PER_APPLICATION, Plan
 from pgdyno.model.servers.server import Server
 from pgdyno.server.connection.connection import describe
@@ -187,4 +187,5 @@ def _result(request: ApplyRequest, opened: Opened, ready: _Ready) -> ApplyResult
         notes=ready.notes,
         findings=request.plan.findings,
         revert_command=opened.access.revert_command,
+        restart_options=restart_options(opened.access.restart_command),
     )

@@ -86,6 +86,7 @@ def receipt_document(receipt: Receipt) -> Json:
             "change": receipt.change,
             "found": receipt.found,
             "server": receipt.server,
+            "restart_command": receipt.restart_command,
         }
     )
 
@@ -96,7 +97,10 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
     Raises: KeyError, TypeError or ValueError if it is not a receipt's document, or pgdyno has not written it.
     """
     change, found, server = document["change"], document["found"], document.get("server")
+    command = document.get("restart_command", [])  # older receipts have none
     _require_texts(document, "id", "apply_id", "created", "made_by")
+    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+        raise TypeError("the restart command is no list of words")
     _require_texts(change, "lever", "kind", "key", "value")
     receipt = Receipt(
         id=document["id"],
@@ -107,6 +111,7 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
         change=Change(**{**change, "effect": Effect(change["effect"])}),
         found=Found(value=found["value"], state=dict(found["state"])),
         server=None if server is None else Target(**server),
+        restart_command=tuple(command),
     )
     _require_own(receipt)
     return receipt

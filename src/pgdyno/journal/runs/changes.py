@@ -52,7 +52,11 @@ def new_apply_id() -> str:
 
 
 def receipts_for(
-    apply_id: str, target: Target, prepared: Sequence[Prepared], server: Target | None = None
+    apply_id: str,
+    target: Target,
+    prepared: Sequence[Prepared],
+    server: Target | None = None,
+    restart_command: tuple[str, ...] = (),
 ) -> tuple[Receipt, ...]:
     """Return a receipt for each change. ``server`` is whose plan asks for changes of the machine."""
     return tuple(
@@ -65,6 +69,7 @@ def receipts_for(
             change=one.change,
             found=one.found,
             server=server,
+            restart_command=restart_command,
         )
         for number, one in enumerate(prepared, start=1)
     )

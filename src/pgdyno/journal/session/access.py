@@ -64,6 +64,11 @@ class ServerAccess:
         """Open a connection for looking. Raises: ConnectionFailedError."""
         return (self.connect_to_look or self.connect)()
 
+    @property
+    def restart_command(self) -> tuple[str, ...]:
+        """The words of the user's command that restarts the server; none if nobody said how."""
+        return () if self.restarter is None else self.restarter.command
+
     def files(self, session: Session) -> ServerFiles | None:
         """Return the running server's files if they are within reach and proven to be its own."""
         named = session.target.data_directory

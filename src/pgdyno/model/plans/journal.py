@@ -11,6 +11,8 @@ only written says that the change may or may not have been made; reverting it is
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -67,7 +69,7 @@ class Receipt:
     ``effective`` is what was read back from another source after the change. ``interims`` are values that a
     revert has set in passing, or that the kernel made of ours: finding one of them is not somebody else's
     doing. ``server`` is the one whose plan asked for a change on the machine; None if a trial did, or
-    ``setup``.
+    ``setup``. ``restart_command`` restarts the target; nothing if apply was not given one.
     """
 
     id: str
@@ -82,6 +84,7 @@ class Receipt:
     note: str | None = None
     interims: tuple[str, ...] = ()
     server: Target | None = None
+    restart_command: tuple[str, ...] = ()
     is_being_restored: bool = False
 
     @property
@@ -134,11 +137,18 @@ class Outcome:
     note: str | None = None
 
 
+def restart_options(command: Sequence[str]) -> str:
+    """Return the options that a user adds to let a command restart the server, which may not be known."""
+    known = shlex.quote(shlex.join(command)) if command else "'…'"
+    return f"--allow-restart --restart-command {known}"
+
+
 @dataclass(frozen=True)
 class ApplyResult:
     """The result of an apply, or of its dry run. ``apply_id`` None: there was nothing to do.
 
-    ``revert_command`` is what a user types to undo it; ``findings`` are the plan's, about the server.
+    ``revert_command`` is what a user types to undo it, with ``restart_options`` if it takes a restart;
+    ``findings`` are the plan's, about the server.
     """
 
     apply_id: str | None
@@ -150,6 +160,7 @@ class ApplyResult:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     revert_command: str = "pgdyno revert"
+    restart_options: str = restart_options(())
 
 
 @dataclass(frozen=True)
@@ -196,6 +207,7 @@ class RevertResult:
     notes: tuple[str, ...] = ()
     other_journals: tuple[OtherJournal, ...] = ()
     revert_command: str = "pgdyno revert"
+    restart_options: str = restart_options(())
 
     @property
     def is_complete(self) -> bool:

@@ -19,7 +19,6 @@ from pgdyno.model.plans.journal import (
 from pgdyno.model.plans.plan import Finding
 
 _UNSET = "not set"
-_RESTART = " --allow-restart --restart-command '…'"
 
 
 def apply_text(result: ApplyResult) -> str:
@@ -38,7 +37,7 @@ def apply_text(result: ApplyResult) -> str:
                 for one in result.outcomes
             ]
         )
-        restart = _RESTART if result.restarts else ""
+        restart = f" {result.restart_options}" if result.restarts else ""
         lines += ["", f"undo: {result.revert_command}{restart}"]
     return _text([*found, *lines, *_notes(result.notes)])
 
@@ -60,7 +59,8 @@ def revert_text(result: RevertResult) -> str:
     lines += [line for drift in result.drifted for line in _drift(drift, result.revert_command)]
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
-        lines += [f"    the files are restored; {result.revert_command}{_RESTART} brings them into force"]
+        command = f"{result.revert_command} {result.restart_options}"
+        lines += [f"    the files are restored; {command} brings them into force"]
     return _text([*lines, *_damage(result.damage), *_notes(result.notes)])
 
 

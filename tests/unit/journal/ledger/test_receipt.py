@@ -54,5 +54,13 @@ def test_a_receipt_comes_back_from_json_as_it_was(
     value: str | None, state: dict[str, str], wanted: str
 ) -> None:
     alone: Receipt = replace(receipt(value=wanted), found=Found(value, state))
-    for before in (alone, replace(alone, server=TARGET)):
+    restarted = replace(alone, restart_command=("systemctl", "restart", "postgresql"))
+    for before in (alone, replace(alone, server=TARGET), restarted):
         assert receipt_of(json.loads(json.dumps(receipt_document(before)))) == before
+
+
+@pytest.mark.parametrize("command", ["reboot", ["systemctl", 5], {"systemctl": "restart"}])
+def test_a_restart_command_is_a_list_of_words(command: object) -> None:
+    document = json.loads(json.dumps(receipt_document(receipt())))
+    with pytest.raises(TypeError, match="the restart command is no list of words"):
+        receipt_of({**document, "restart_command": command})
