@@ -205,7 +205,7 @@ class MadeUpCopy:
             return self._copy(table.identifier, table.columns, blocks(frozenset(attempt.emptied)), tell)
         run = self.connection.execute
         run(sql.SQL("DROP TABLE IF EXISTS {}").format(_STAGING))
-        run(sql.SQL("CREATE TEMPORARY TABLE pg_catalog.pgdyno_rows (LIKE {})").format(table.identifier))
+        run(sql.SQL("CREATE TEMPORARY TABLE pgdyno_rows (LIKE {})").format(table.identifier))
         made = self._copy(_STAGING, table.columns, blocks(frozenset(attempt.emptied)), tell)
         [[bound]] = run(
             "SELECT pg_catalog.pg_get_partition_constraintdef(pg_catalog.to_regclass(%s))",
