@@ -24,7 +24,8 @@ _STYLE = "page.css"
 def render(template: str, **values: object) -> str:
     """Return a whole page; the template gets the style sheet and its hash besides the values."""
     environment = _environment()
-    style = Markup(environment.get_template(_STYLE).render())  # noqa: S704 — a file of this package
+    # As the page will have it: its hash is of that. A file of this package.
+    style = Markup(printable(environment.get_template(_STYLE).render()))  # noqa: S704
     return environment.get_template(template).render(style=style, style_hash=_csp_hash(style), **values)
 
 
