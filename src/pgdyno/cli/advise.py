@@ -79,7 +79,10 @@ def command(
     plan = PlanRequest(stated, parse_layers(layers), levers, probe=probe_of(inspected))
     width = shutil.get_terminal_size((100, 40)).columns
     request = AdviseRequest(plan, "json" if is_json else format_name, width)
-    print_file(advise(host, inspected.server, request).text)
+    advice = advise(host, inspected.server, request)
+    print_file(advice.text)
+    if advice.refused is not None:
+        raise advice.refused
 
 
 def _require_server(found: Inspection) -> InspectedServer:

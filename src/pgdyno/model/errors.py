@@ -128,9 +128,23 @@ class DurabilityError(RefusedError):
 
 
 class MemoryProofError(RefusedError):
-    """The plan's worst case does not fit into the smallest memory limit."""
+    """The plan's worst case does not fit into the smallest memory limit.
+
+    ``connections``: how many would fit, if their number is what is too much.
+    """
 
     code = "PGD-202"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        connections: int | None = None,
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.connections = connections
 
 
 class OwnershipError(RefusedError):

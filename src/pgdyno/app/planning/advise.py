@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from pgdyno import formats
 from pgdyno.levers.engine.planner import PlanRequest, make_plan
-from pgdyno.model.errors import UsageError
+from pgdyno.model.errors import MemoryProofError, UsageError
 from pgdyno.model.facts import Fact
 from pgdyno.model.hosts.host import Host
 from pgdyno.model.plans.plan import Plan
@@ -20,10 +20,14 @@ _OF_APPLY = (TEXT, "json")
 
 @dataclass(frozen=True)
 class Advice:
-    """A plan, and the plan written down as asked."""
+    """A plan, and the plan written down as asked.
+
+    ``refused``: the one that was asked for does not fit into memory, and this is one that would.
+    """
 
     plan: Plan
     text: str
+    refused: MemoryProofError | None = None
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ def format_names() -> tuple[str, ...]:
 def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
     """Make the plan for one server and write it down.
 
-    Raises: UsageError for an unknown format or contradictory figures; MemoryProofError if no plan fits.
+    Raises: UsageError for an unknown format or contradictory figures; MemoryProofError if no plan fits
+    for any number of connections, or a file is asked for.
     """
     if request.format_name not in format_names():
         raise UsageError(
@@ -51,7 +56,22 @@ def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
         )
     if host is not None and request.format_name not in _OF_APPLY:
         host = replace(host, owners=Fact((), "not asked for"))
-    plan = make_plan(host, server, request.plan)
+    try:
+        plan = make_plan(host, server, request.plan)
+    except MemoryProofError as error:
+        return _for_fewer_connections(host, server, request, error)
     if request.format_name == TEXT:
         return Advice(plan, plan_text(plan, width=request.width))
     return Advice(plan, formats.load(request.format_name).render(plan, server))
+
+
+def _for_fewer_connections(
+    host: Host | None, server: Server, request: AdviseRequest, refused: MemoryProofError
+) -> Advice:
+    """Return a plan that would fit, to be read. Raises: the error if none would, or it is to be a file."""
+    if refused.connections is None or request.format_name != TEXT:
+        raise refused
+    figures = replace(request.plan.figures, connections=refused.connections)
+    plan = make_plan(host, server, replace(request.plan, figures=figures))
+    head = f"With --connections {refused.connections} this would fit:\n\n"
+    return Advice(plan, head + plan_text(plan, width=request.width), refused)

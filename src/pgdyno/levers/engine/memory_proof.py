@@ -15,7 +15,7 @@ from bisect import bisect_left
 from dataclasses import replace
 from decimal import Decimal
 
-from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.effective import INITDB_CHOICES, EffectiveSettings
 from pgdyno.levers.engine.overrides import (
     OwnSessions,
     largest_override,
@@ -52,6 +52,15 @@ SHARED_BUFFERS_AT_INITDB_BYTES, CONNECTIONS_AT_INITDB, SHARED_OVERHEAD_BYTES = 1
 MAINTENANCE_SESSIONS = 1
 """How many sessions use maintenance_work_mem at once besides autovacuum: one person builds one index."""
 
+_AMOUNTS = (
+    "shared_buffers",
+    "work_mem",
+    "hash_mem_multiplier",
+    "maintenance_work_mem",
+    "autovacuum_work_mem",
+)
+"""Settings that somebody may have set to too much; the number of connections is stated by the user."""
+
 PAGE_TABLE_ENTRY_BYTES = 8
 DEFAULT_PAGE_BYTES = 4096
 
@@ -81,12 +90,14 @@ def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resource
     """
     if proof.share <= REFUSED_ABOVE:
         return
+    hint, connections = _way_out(proof, settings, resources)
     raise MemoryProofError(
         f"the worst case of {numbers.size(proof.total_bytes)} is {numbers.share(proof.share, 0)} of the "
         f"{numbers.size(proof.limit_bytes)} this server may use; above {numbers.share(REFUSED_ABOVE)} "
         "is refused",
         detail="\n".join([*map(item_line, proof.items), f"the limit was read from {proof.limit_source}"]),
-        hint=_hint(settings, resources),
+        hint=hint,
+        connections=connections,
     )
 
 
@@ -218,9 +229,19 @@ def will_use_huge_pages(settings: EffectiveSettings, resources: Resources) -> bo
     return pool.usable * pool.page_bytes >= shared_memory_bytes(settings)
 
 
-def _hint(settings: EffectiveSettings, resources: Resources) -> str:
-    """Suggest values that would fit: other settings of a role, or fewer connections."""
-    return _hint_on_override(settings, resources) or _hint_on_connections(settings, resources)
+def _way_out(proof: MemoryProof, settings: EffectiveSettings, resources: Resources) -> tuple[str, int | None]:
+    """Return a hint on values that would fit, and how many connections would if they alone are too many."""
+    if hint := _hint_on_override(settings, resources) or _hint_on_value(settings, resources):
+        return hint, None
+    found, fitting = _fitting_connections(settings, resources)
+    if fitting is not None:
+        return (
+            f"{fitting} connections would fit instead of {found}: state how many you need with "
+            f"--connections {fitting}, or put a connection pooler in front of the server"
+        ), fitting
+    largest = max(proof.items, key=lambda item: item.size_bytes)
+    needed = numbers.size(proof.total_bytes / REFUSED_ABOVE)
+    return f"lower the largest part, {largest.name}, or give the server {needed} of memory", None
 
 
 def _hint_on_override(settings: EffectiveSettings, resources: Resources) -> str | None:
@@ -237,8 +258,45 @@ def _hint_on_override(settings: EffectiveSettings, resources: Resources) -> str 
     return f"{setting} is too much for so many sessions: lower it{'' if is_for_all else bound}"
 
 
-def _hint_on_connections(settings: EffectiveSettings, resources: Resources) -> str:
-    """Say how many connections would fit, or that none do."""
+def _hint_on_value(settings: EffectiveSettings, resources: Resources) -> str | None:
+    """Name the server's own value that is too much, if with its default instead everything would fit."""
+    totals = {
+        name: proof.total_bytes
+        for name in _AMOUNTS
+        if (default := _lower_default(settings, name)) is not None
+        and (proof := memory_proof(settings.plus({name: default}), resources)) is not None
+        and proof.share <= PLANNED_BELOW
+    }
+    if not totals:
+        return None
+    name = min(totals, key=lambda one: totals[one])
+    fitting = _largest_fitting(name, settings, resources)
+    return f"{name} = {settings.display(name)} is too much: with {name} = {fitting} it would fit"
+
+
+def _lower_default(settings: EffectiveSettings, name: str) -> str | None:
+    """Return a setting's default if the server's owner has set it to more, and no lever plans it."""
+    guc = settings.guc(name)
+    default = INITDB_CHOICES.get(name, guc.boot_val)
+    if name in settings.planned or default is None or Decimal(guc.setting) <= Decimal(default):
+        return None
+    return default
+
+
+def _largest_fitting(name: str, settings: EffectiveSettings, resources: Resources) -> str:
+    """Return the largest value that fits of those that come from halving the present one."""
+    guc = settings.guc(name)
+    least, value = Decimal(INITDB_CHOICES.get(name, guc.boot_val or "0")), Decimal(guc.setting)
+    while value > least:
+        value = value / 2 if guc.vartype == "real" else value // 2
+        proof = memory_proof(settings.plus({name: str(value)}), resources)
+        if proof is not None and proof.share <= PLANNED_BELOW and value > least:
+            return guc.display(str(value))
+    return guc.display(str(least))
+
+
+def _fitting_connections(settings: EffectiveSettings, resources: Resources) -> tuple[int, int | None]:
+    """Return the number of connections, and the largest number that would fit; None if none does."""
     reserved = reserved_connections(settings)
     found = int(settings.number("max_connections")) - reserved
 
@@ -248,12 +306,7 @@ def _hint_on_connections(settings: EffectiveSettings, resources: Resources) -> s
 
     counts = range(found, 0, -1)
     first = bisect_left(counts, True, key=fits)  # noqa: FBT003 — what is looked for
-    if first == len(counts):
-        return "lower the largest items above, or give the server more memory"
-    return (
-        f"{counts[first]} connections would fit instead of {found}: state how many you need with "
-        f"--connections {counts[first]}, or put a connection pooler in front of the server"
-    )
+    return found, None if first == len(counts) else counts[first]
 
 
 def reserved_connections(settings: EffectiveSettings) -> int:

@@ -273,7 +273,41 @@ def test_where_not_even_one_connection_fits_the_hint_does_not_pretend() -> None:
     assert proof is not None
     with pytest.raises(MemoryProofError) as caught:
         check_memory_proof(proof, settings, found)
-    assert caught.value.hint == "lower the largest items above, or give the server more memory"
+    assert caught.value.hint == (
+        "lower the largest part, shared_buffers, or give the server 5.5\xa0GB of memory"
+    )  # 4788 MB / 0.85
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "hint"),
+    [
+        # Of 80 % of 8 GB, 6.55 GB: with 32 MB it would be 11.2 GB, and with 16 MB it is 6.27 GB.
+        ("work_mem", "262144", "work_mem = 256MB is too much: with work_mem = 16MB it would fit"),
+        (
+            "shared_buffers",
+            "2097152",
+            "shared_buffers = 16GB is too much: with shared_buffers = 2GB it would fit",
+        ),
+        (
+            "hash_mem_multiplier",
+            "100",
+            "hash_mem_multiplier = 100 is too much: with hash_mem_multiplier = 6.25 it would fit",
+        ),
+        (
+            "autovacuum_work_mem",
+            "8388608",
+            "autovacuum_work_mem = 8GB is too much: with autovacuum_work_mem = 1GB it would fit",
+        ),
+    ],
+)
+def test_a_value_that_is_too_much_is_named_with_one_that_would_fit(
+    name: str, setting: str, hint: str
+) -> None:
+    server = server_of(18, changes={name: setting})
+    found = resources(server, memory_bytes=8 * GB)
+    with pytest.raises(MemoryProofError) as caught:
+        check_memory_proof(proof_of(server, {}, found), EffectiveSettings(server), found)
+    assert (caught.value.hint, caught.value.connections) == (hint, None)
 
 
 def test_85_percent_is_allowed_and_a_byte_more_is_not() -> None:

@@ -45,6 +45,17 @@ def test_an_unknown_format_is_refused_with_those_that_exist() -> None:
 
 
 def test_a_plan_that_does_not_fit_is_refused() -> None:
-    small = PlanRequest(figures=Figures(memory_bytes=1 * GB))
+    small = PlanRequest(figures=Figures(memory_bytes=200 << 20))
     with pytest.raises(MemoryProofError):
         advise(None, server_of(18, is_colocated=False), AdviseRequest(plan=small))
+
+
+def test_a_plan_for_fewer_connections_is_for_readers_alone() -> None:
+    small = PlanRequest(figures=Figures(memory_bytes=1 * GB))
+    advice = advise(None, server_of(18, is_colocated=False), AdviseRequest(plan=small))
+    assert advice.refused is not None
+    assert advice.refused.connections == 12
+    assert advice.plan.settings["max_connections"] == "15"
+    for name in ("conf", "json"):
+        with pytest.raises(MemoryProofError):
+            advise(None, server_of(18, is_colocated=False), AdviseRequest(plan=small, format_name=name))
