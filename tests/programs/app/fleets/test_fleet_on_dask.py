@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -115,11 +116,14 @@ def test_an_interrupted_run_drops_its_tasks_and_the_next_one_leaves_out_what_is_
     dask.worker("db1")
     dask.worker("db2")
     made.answer("db1", 0)
-    interrupted = meanwhile(
-        lambda: kept() and made.attempts("db2"), lambda: os.kill(os.getpid(), signal.SIGINT)
-    )
-    with pytest.raises(KeyboardInterrupt), interrupted:
-        run(dask.address, made)
+    interrupt = partial(os.kill, os.getpid(), signal.SIGINT)
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's "&" has it ignored
+    try:
+        interrupted = meanwhile(lambda: kept() and made.attempts("db2"), interrupt)
+        with pytest.raises(KeyboardInterrupt), interrupted:
+            run(dask.address, made)
+    finally:
+        signal.signal(signal.SIGINT, former)
     wait_until((dask.home / "db2.dropped").exists)
     made.answer("db2", 1)
     outcomes = run(dask.address, made)
