@@ -1,13 +1,17 @@
 """The machine that the tests run on: changed for real, by one test at a time, and put back whatever happens.
 
-What its files hold is read here without any code of pgdyno.
+What its files hold is read here without any code of pgdyno. A test that is killed leaves a record of that in
+one fixed place, whatever has become of its home: the next test that changes the machine puts it back, and so
+does ``python -m tests.fix_machine``, with what a killed measurement has left.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from pgdyno.app.changes.host_state import this_host
+from pgdyno.journal.ledger.log import read_journal
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 DIRTY, DIRTY_RATIO = "/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"
@@ -32,6 +39,12 @@ _FIXED = (
     SWAPPINESS, DIRTY, DIRTY_RATIO, BACKGROUND, BACKGROUND_RATIO, AUTOGROUP, THP_POLICY, THP_SHARED, DEFRAG,
     POOL, LENDING, POOL_1GB, FLOWS,
 )  # fmt: skip
+_POLLING = "/sys/module/haltpoll/parameters"
+_PERSISTED = (
+    "/etc/sysctl.d/60-pgdyno.conf",
+    "/etc/udev/rules.d/60-pgdyno.rules",
+    "/etc/tmpfiles.d/60-pgdyno.conf",
+)
 _LENT = 4096  # 8 GB: for servers of this test and of those beside it
 _CHOICE = re.compile(r"\[([^]]*)\]")
 
@@ -151,12 +164,83 @@ nothing_beside = pytest.mark.skipif(
 )
 
 
+def _place() -> Path:
+    """Return where the lock and the record lie: root's last as long as the kernel keeps its values."""
+    is_roots = os.geteuid() == 0 and os.access("/run", os.W_OK)
+    return Path("/run" if is_roots else tempfile.gettempdir())
+
+
 @contextmanager
-def alone() -> Iterator[None]:
-    """Wait until no other process of the tests changes the machine."""
-    with (Path(tempfile.gettempdir()) / f"pgdyno-test-machine-{os.geteuid()}.lock").open("w") as lock:
+def alone(place: Path | None = None) -> Iterator[None]:
+    """Wait until no other process of the tests changes the machine; put back what a killed one has left."""
+    with _locked(place or _place()) as record:
+        _give_back(record)
+        if os.geteuid() == 0:
+            written = record.with_suffix(".new")
+            written.write_text(json.dumps(_state()))
+            written.rename(record)
+        try:
+            yield
+        finally:
+            record.unlink(missing_ok=True)
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[Path]:
+    """Hold the lock meanwhile; yield the place of the record."""
+    name = f"pgdyno-test-machine-{os.geteuid()}"
+    with (place / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield place / f"{name}.json"
+
+
+def _state() -> dict[str, str | None]:
+    """Return what all files hold that tests change; None for one that is not there."""
+    polling = (str(path) for path in Path(_POLLING).glob("*"))
+    files = {
+        path: Path(path).read_text() if Path(path).exists() else None for path in (*_PERSISTED, *polling)
+    }
+    return {**files, **Machine(_unused_queue()).snapshot()}
+
+
+def _give_back(record: Path) -> list[str]:
+    """Put back what a killed test has left, and say what that was."""
+    if not record.exists():
+        return []
+    before, said = json.loads(record.read_text()), []
+    for _ in range(2):  # because some values belong to others
+        now = _state()
+        for path, text in before.items():
+            if now.get(path) != text:
+                said.append(f"{path}: {_shown(now.get(path))} -> {_shown(text)}")
+                with suppress(OSError):  # a 0 that stands for a ratio is written by the ratio
+                    _write(Path(path), text)
+    record.unlink()
+    return list(dict.fromkeys(said))
+
+
+def _write(path: Path, text: str | None) -> None:
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text if str(path) in _PERSISTED else f"{chosen(text)}\n")
+
+
+def _shown(text: str | None) -> str:
+    return "no such file" if text is None else chosen(text)
+
+
+def give_back(place: Path | None = None) -> list[str]:
+    """Put back what killed tests and measurements have left on the machine, and say what that was."""
+    with _locked(place or _place()) as record:
+        said = _give_back(record)
+        state = this_host()
+        left = [one for one in read_journal(state.journal_directory).open if one.is_of_trial]
+        before = _state()
+        state.restore_left({one.key for one in left})
+        after = _state()
+    changed = (path for path in after if before.get(path) != after[path])
+    return said + [f"{path}: {_shown(before.get(path))} -> {_shown(after[path])}" for path in changed]
 
 
 @contextmanager
@@ -191,3 +275,8 @@ def _unused_queue() -> str | None:
     empty = (size.parent for size in sizes if int(size.read_text()) == 0)
     queues = (device / "queue" for device in empty)
     return next((str(queue) for queue in queues if "mq-deadline" in (queue / "scheduler").read_text()), None)
+
+
+if __name__ == "__main__":
+    for line in give_back(*map(Path, sys.argv[1:])) or ["nothing was left on the machine"]:
+        sys.stdout.write(f"{line}\n")
