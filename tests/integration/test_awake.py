@@ -8,13 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.fix_home import pgdyno
+from tests.fix_home import home_below, pgdyno
 from tests.fix_machine import alone
 
 from pgdyno.app.local_machine import machine_claimed
@@ -141,11 +142,10 @@ def test_a_measurement_holds_them_while_it_runs(found: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("found")
-def test_another_pgdyno_of_root_is_refused_whatever_its_home_is(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    with machine_claimed(is_wanted=True):
+def test_another_pgdyno_of_root_is_refused_whatever_its_home_is() -> None:
+    with machine_claimed(is_wanted=True), home_below(Path(tempfile.gettempdir())) as other:
         arguments = ("pgbench-select", "--scale", "1", "--embedded", "--blocks", "1")
-        done = pgdyno("bench", *arguments, PGDYNO_HOME=str(tmp_path), **AWAKE)
+        done = pgdyno("bench", *arguments, PGDYNO_HOME=str(other), **AWAKE)
     assert done.returncode == 4
     assert "another pgdyno is changing something on this host" in done.stderr
     assert f"process {os.getpid()} holds /run/pgdyno.lock" in done.stderr
