@@ -22,7 +22,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.plans.plan import Layer
-from pgdyno.server.connection.connection import connect_to_change
+from pgdyno.server.connection.connection import connect
 from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
@@ -48,7 +48,7 @@ def dsn(pg18: RealServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> st
 def test_the_start_check_is_left_out_and_that_is_said(dsn: str) -> None:
     def notes() -> str:
         request = apply_request(ApplyAdvice(dsn, FIGURES, allow_restart=True))
-        access = ServerAccess(lambda: connect_to_change(dsn), NOWHERE, inspect_server)
+        access = ServerAccess(lambda: connect(dsn, is_read_only=False), NOWHERE, inspect_server)
         return "; ".join(preview_apply(access, request).notes)
 
     assert (
@@ -90,13 +90,12 @@ def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_what_only_root_may_change_is_left_out_of_the_plan_and_that_is_said(
-    pg18: RealServer, journal: Path
+    pg18: RealServer, journal: Path, tmp_path: Path
 ) -> None:
-    """For the server's own user, who may look at everything."""
+    """For the server's own user, who may look at everything, in a home that is not root's."""
 
     def skipped() -> str:
-        if os.geteuid() == 0:
-            return "not as root, who works in homes of its own alone"
+        os.environ["PGDYNO_HOME"] = str(tmp_path if os.geteuid() == 0 else journal.parent)
         layers = (Layer.APPLICATION, Layer.SYSTEM)
         plan = apply_request(ApplyAdvice(pg18.dsn, Figures(), allow_restart=True, layers=layers)).plan
         reasons = {one.lever: one.reason for one in plan.skipped}
