@@ -393,7 +393,7 @@ def test_a_generator_that_is_not_installed_names_its_package(
 ) -> None:
     without = home / "bin"
     without.mkdir(exist_ok=True)
-    for program in ("setpriv", "taskset", "cp", "sync"):
+    for program in ("setpriv", "sh", "taskset", "cp", "sync"):
         link = without / program
         if not link.exists():
             link.symlink_to(

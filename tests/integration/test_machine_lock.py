@@ -27,12 +27,11 @@ def value(machine: Machine) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("pg18_bin")
-def test_a_trial_that_sets_kernel_files_waits_for_no_other_home(value: str, tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
+def test_a_trial_that_sets_kernel_files_waits_for_no_other_home(value: str, home: Path) -> None:
     before = Path(SWAPPINESS).read_text()
     variants = ("default", f"other:vm.swappiness={value}")
     load = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--blocks", "1", "--as-booted")
-    done = pgdyno("compare", *variants, *load, PGDYNO_HOME=str(tmp_path))
+    done = pgdyno("compare", *variants, *load, PGDYNO_HOME=f"{home}/other")
     assert done.returncode == 4
     assert "another pgdyno is changing something on this host" in done.stderr
     assert f"process {os.getpid()} holds /run/pgdyno.lock" in done.stderr
