@@ -37,7 +37,6 @@ _OWN = {
     "server/connection/connection.py: connect_to_change",
     "server/connection/control_connection.py: execute",
     "server/connection/control_connection.py: look",
-    "server/connection/network_entrance.py: set_password",
     "server/connection/query.py: ask_rows",
     "server/inspection/table_statistics.py: _statistics",
     "server/process/dump.py: _restore",

@@ -27,18 +27,29 @@ HAS_CHECKPOINT_ROLE = 15  # the first major version in which others than superus
 _ANY_DATABASE = "postgres"
 _WRITING = "SET search_path = ''; SET default_transaction_read_only = off"
 """In a copy that is kept from round to round, a load host may have put objects into the search path."""
+_HAS_ROLE = "SELECT FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) %s"
 _TO_BE_OWNED = """
-SELECT 'SCHEMA', quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^(pg_|information_schema$|public$)'
+SELECT 'SCHEMA', pg_catalog.quote_ident(nspname) FROM pg_catalog.pg_namespace
+WHERE nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$|public$)'
 UNION ALL
-SELECT CASE relkind
-         WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-       format('%%I.%%I', nspname, relname)
-FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace JOIN pg_roles r ON r.oid = relowner
-WHERE relkind IN ('r', 'p', 'v', 'm', 'S') AND nspname !~ '^(pg_|information_schema$)' AND rolname <> %s
+SELECT CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v' THEN 'VIEW'
+            WHEN c.relkind OPERATOR(pg_catalog.=) 'm' THEN 'MATERIALIZED VIEW'
+            WHEN c.relkind OPERATOR(pg_catalog.=) 'S' THEN 'SEQUENCE'
+            ELSE 'TABLE' END,
+       pg_catalog.format('%%I.%%I', n.nspname, c.relname)
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) c.relowner
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,v,m,S}'::pg_catalog."char"[])
+  AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
+  AND r.rolname OPERATOR(pg_catalog.<>) %s
   AND NOT EXISTS (
-    SELECT FROM pg_depend d WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = c.oid
-    AND (d.deptype = 'e' OR c.relkind = 'S' AND d.deptype IN ('a', 'i'))
-  )
+    SELECT FROM pg_catalog.pg_depend d
+    WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+      AND d.objid OPERATOR(pg_catalog.=) c.oid
+      AND (d.deptype OPERATOR(pg_catalog.=) 'e'
+           OR c.relkind OPERATOR(pg_catalog.=) 'S'
+              AND d.deptype OPERATOR(pg_catalog.=) ANY ('{a,i}'::pg_catalog."char"[])))
 """
 """Schemas, and relations of no extension; a column's sequence follows its table."""
 
@@ -71,12 +82,7 @@ class NetworkEntrance:
         """
         with closing(connect(_ANY_DATABASE)) as connection:
             connection.execute(_WRITING)
-            if (
-                connection.execute(
-                    "SELECT FROM pg_catalog.pg_roles WHERE rolname = %s", (LOAD_ROLE,)
-                ).rowcount
-                == 0
-            ):
+            if connection.execute(_HAS_ROLE, (LOAD_ROLE,)).rowcount == 0:
                 connection.execute(f"CREATE ROLE {LOAD_ROLE} LOGIN".encode())
             verifier = connection.pgconn.encrypt_password(self.password.encode(), LOAD_ROLE.encode(), _SCRAM)
             connection.execute(f"ALTER ROLE {LOAD_ROLE} PASSWORD '{verifier.decode()}'".encode())
