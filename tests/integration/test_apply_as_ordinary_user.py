@@ -22,7 +22,7 @@ from pgdyno.journal.session.access import ServerAccess
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import DurabilityError
 from pgdyno.model.plans.plan import Layer
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect_to_change
 from pgdyno.server.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
@@ -48,7 +48,7 @@ def dsn(pg18: RealServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> st
 def test_the_start_check_is_left_out_and_that_is_said(dsn: str) -> None:
     def notes() -> str:
         request = apply_request(ApplyAdvice(dsn, FIGURES, allow_restart=True))
-        access = ServerAccess(lambda: connect(dsn, is_read_only=False), NOWHERE, inspect_server)
+        access = ServerAccess(lambda: connect_to_change(dsn), NOWHERE, inspect_server)
         return "; ".join(preview_apply(access, request).notes)
 
     assert (

@@ -11,6 +11,7 @@ from tests.fix_servers import RealServer
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.control_connection import READING
 from pgdyno.server.connection.query import ask, ask_rows, require
 
 pytestmark = pytest.mark.server
@@ -22,11 +23,10 @@ def connection(pg18: RealServer) -> Iterator[Connection]:
         yield opened
 
 
-def test_a_question_that_takes_too_long_is_unknown(connection: Connection) -> None:
-    connection.execute("SET statement_timeout = '20ms'")
-    assert ask_rows(connection, "SELECT pg_sleep(5)", "pg_sleep()").value == Unknown(
-        "canceling statement due to statement timeout"
-    )
+def test_a_question_that_takes_too_long_is_unknown(pg18: RealServer) -> None:
+    with contextlib.closing(connect(pg18.dsn, settings={**READING, "statement_timeout": "20ms"})) as connection:
+        answer = ask_rows(connection, "SELECT pg_sleep(5)", "pg_sleep()").value
+    assert answer == Unknown("canceling statement due to statement timeout")
 
 
 def test_a_function_that_the_server_does_not_have_is_unknown(connection: Connection) -> None:
