@@ -24,7 +24,8 @@ def connection(pg18: RealServer) -> Iterator[Connection]:
 
 
 def test_a_question_that_takes_too_long_is_unknown(pg18: RealServer) -> None:
-    with contextlib.closing(connect(pg18.dsn, settings={**READING, "statement_timeout": "20ms"})) as connection:
+    limited = {**READING, "statement_timeout": "20ms"}
+    with contextlib.closing(connect(pg18.dsn, settings=limited)) as connection:
         answer = ask_rows(connection, "SELECT pg_sleep(5)", "pg_sleep()").value
     assert answer == Unknown("canceling statement due to statement timeout")
 
