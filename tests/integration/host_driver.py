@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any, NoReturn
 
 from pgdyno.app.changes.apply import ApplyRequest, apply_plan
 from pgdyno.app.changes.host_state import HostState
+from pgdyno.journal.ledger import receipt
 from pgdyno.journal.ledger.log import open_journal
 from pgdyno.journal.revert import RevertRequest, revert
 from pgdyno.journal.revert_host import revert_host
@@ -35,6 +37,8 @@ from tests.integration.journal_support import plan_of, with_files
 from tests.integration.killed_at_operation import Counter
 
 Ask = Callable[..., dict[str, Any]]
+IN_ANY_ETC = re.compile("/.+" + receipt._PERSISTED.pattern + "|" + receipt._PERSISTED.pattern, re.ASCII)
+"""Files for the next start, also in a directory that stands for /etc."""
 _write = os.write
 
 
@@ -135,6 +139,7 @@ def _run(task: dict[str, Any], writing: int) -> NoReturn:
 
 
 if __name__ == "__main__":
+    receipt._PERSISTED = IN_ANY_ETC
     for line in sys.stdin:
         sys.stdout.write(run_forked(json.loads(line)) + "\n")
         sys.stdout.flush()
