@@ -12,7 +12,7 @@ import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
 from tests.unit.experiments.machines.test_machine_comparison import faster
 
-from pgdyno.app.results.bundle import export_bundle
+from pgdyno.app.results.bundle import export_bundle, portable_experiment
 from pgdyno.cli.main import main
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
@@ -112,6 +112,20 @@ def test_a_bundle_that_was_tampered_with_is_refused_with_the_reason(
     assert code == 1
     assert text.startswith(f'pgdyno: ERROR:  the bundle "{forged}" is not taken: one thing is wrong with it')
     assert "DETAIL:  experiment.json was changed: its SHA-256 is " in text
+
+
+def test_figures_that_cannot_be_are_told_in_words(
+    bundles: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hypervisor that gave time back, for example: checksums and schema are right."""
+    other = faster(experiment())
+    blocks = tuple(replace(one, audit={**one.audit, "steal_share": -1e300}) for one in other.blocks)
+    absurd = tmp_path / "absurd.zip"
+    document = dump_experiment(portable_experiment(replace(other, blocks=blocks)))
+    absurd.write_bytes(pack_bundle("x", {"experiment.json": json.dumps(document).encode()}))
+    code, said = failure(capsys, bundles[0], str(absurd))
+    assert code == 1
+    assert said.startswith("pgdyno: ERROR:  no page can be drawn of these experiments  (PGD-500)\nDETAIL:  ")
 
 
 def test_a_bundle_of_a_newer_pgdyno_says_what_to_do(

@@ -8,7 +8,7 @@ from pathlib import Path
 from pgdyno.app.fleets.run_fleet import kept_bundles
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.results.given_experiment import given_experiment
-from pgdyno.app.results.report import file_name
+from pgdyno.app.results.report import drawing, file_name
 from pgdyno.experiments.fleets.fleet import combine
 from pgdyno.experiments.fleets.fleet_members import Member
 from pgdyno.model.errors import UsageError
@@ -17,6 +17,8 @@ from pgdyno.model.experiments.fleet_order import MACHINE_NAME
 from pgdyno.report.page.fleet_page import render_fleet
 from pgdyno.store.files import write_whole
 from pgdyno.store.fleet_file import read_fleet_file
+
+_WHAT = "these experiments"
 
 
 def combine_experiments(references: Sequence[str]) -> Fleet:
@@ -27,20 +29,23 @@ def combine_experiments(references: Sequence[str]) -> Fleet:
     for an unknown id.
     """
     first, *others = references
-    return combine(
-        _of_fleet(Path(first)) if Path(first).suffix == ".toml" and not others else [*map(_given, references)]
-    )
+    is_fleet = Path(first).suffix == ".toml" and not others
+    members = _of_fleet(Path(first)) if is_fleet else [*map(_given, references)]
+    with drawing(_WHAT):
+        return combine(members)
 
 
 def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
     """Write the report and return its path: next to the store, with the newest experiment's id in its name.
 
-    Raises: StorageError if it cannot be written.
+    Raises: StorageError if it cannot be drawn or written.
     """
     experiments = [one for machine in fleet.machines for one in machine.experiments]
     newest = max(experiments, key=lambda one: one.created).experiment
     path = destination or workspace().experiments() / f"{file_name(f'fleet-{newest}')}.html"
-    write_whole(path, render_fleet(fleet).encode())
+    with drawing(_WHAT):
+        page = render_fleet(fleet)
+    write_whole(path, page.encode())
     return path
 
 

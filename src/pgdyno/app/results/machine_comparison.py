@@ -12,6 +12,8 @@ from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.machines.machine_page import render_machines
 from pgdyno.store.files import write_whole
 
+_WHAT = "these experiments"
+
 
 def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
     """Return the comparison of two machines; each experiment is a bundle's file or a stored id.
@@ -20,12 +22,13 @@ def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineC
     Raises: UsageError if they are not the same experiment; StorageError for a bundle with which anything is
     wrong, and for an unknown id.
     """
-    return compare_machines(given_experiment(a), given_experiment(b), prices)
+    with drawing(_WHAT):
+        return compare_machines(given_experiment(a), given_experiment(b), prices)
 
 
 def write_machines(found: MachineComparison, destination: Path) -> Path:
     """Write the comparison as one HTML file. Raises: StorageError if it cannot be drawn or written."""
-    with drawing("these experiments"):
+    with drawing(_WHAT):
         page = render_machines(found)
     write_whole(destination, page.encode())
     return destination
