@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -44,22 +43,20 @@ def _seconds(text: object) -> float:
 
 
 class _Machine(BaseModel):
-    """``[machines.NAME]``; these keys were read by earlier versions."""
+    """``[machines.NAME]``."""
 
     model_config = ConfigDict(extra="forbid")
-    trials: object = None
-    price_per_hour: object = None
 
 
-class _FleetFile(_Machine):
+class _FleetFile(BaseModel):
     """The whole file."""
 
+    model_config = ConfigDict(extra="forbid")
     command: Annotated[tuple[str, ...], BeforeValidator(_words)]
     limit: Annotated[float, BeforeValidator(_seconds)] = _USUAL_LIMIT_S
     machines: Annotated[
         dict[Annotated[str, AfterValidator(_name)], _Machine], Field(min_length=1, max_length=_MOST_MACHINES)
     ]
-    store: object = None
 
 
 def read_fleet_file(path: Path) -> FleetOrder:
@@ -78,17 +75,4 @@ def read_fleet_file(path: Path) -> FleetOrder:
         if_larger="make several fleets of it",
         if_unreadable=f"{_GUIDE} has an example",
     )
-    if gone := [*_gone(parsed)]:
-        raise FleetFileError(
-            f'"{path}" has keys of fleets with a store, which there are no more: {", ".join(gone)}',
-            detail="a machine measures once, and its answer is a bundle, kept below $PGDYNO_HOME/fleets",
-            hint=f"leave them out; {_GUIDE} has an example",
-        )
     return FleetOrder(path.stem, MachineOrder(parsed.command, parsed.limit), tuple(parsed.machines))
-
-
-def _gone(parsed: _FleetFile) -> Iterator[str]:
-    """Yield the keys of earlier versions; not their values, which may have a password."""
-    yield from sorted(parsed.model_fields_set & {"store", *_Machine.model_fields})
-    for name, machine in parsed.machines.items():
-        yield from (f"machines.{name}.{key}" for key in sorted(machine.model_fields_set))
