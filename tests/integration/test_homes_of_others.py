@@ -108,7 +108,8 @@ def test_the_refusal_names_how_to_work_as_the_owner(forged: Path) -> None:
     give_all(forged)
     done = pgdyno("status", PGDYNO_HOME=str(forged))
     assert done.stderr.splitlines()[-1] == (
-        f"HINT:  work as that user: runuser -u nobody -- env PGDYNO_HOME={forged} pgdyno status"
+        f'HINT:  work as that user: env -i PATH="$PATH" PGDYNO_HOME={forged} '
+        "runuser -u nobody -- pgdyno status"
     )
 
 
@@ -163,7 +164,7 @@ mount --bind "$SITE" "$PLACE/site"
 mount --bind "$SOURCE" "$PLACE/source"
 if ! grep -q ^bob: /etc/passwd; then
     echo "bob:x:64999:64999::$PLACE/bob:/bin/sh" >> /etc/passwd; echo bob:x:64999: >> /etc/group
-    chown 64999:64999 "$PLACE/bob"
+    chown --recursive 64999:64999 "$PLACE/bob"
 fi
 PATH=$PLACE/bin:$PATH
 """
@@ -186,12 +187,15 @@ def as_root(scratch_pg18: RealServer) -> Iterator[Callable[[str], tuple[str, str
         program = place / "bin/pgdyno"
         program.write_text(PROGRAM.format(place=place, python=Path(sys.executable).resolve().name))
         program.chmod(0o755)
+        password = place / "bob/.pgpass"
+        password.write_text("*:*:*:bob:a-Pa55word\n")
+        password.chmod(0o600)
         there = {
             "PLACE": str(place),
             "BASE": sys.base_prefix,
             "SITE": sysconfig.get_path("purelib"),
             "SOURCE": str(Path(pgdyno_package.__file__).parents[1]),
-            "PGPASSWORD": "a-Pa55word",
+            "OF_ROOT": "a secret",
         }
 
         def run(command: str) -> tuple[str, str]:
@@ -207,15 +211,9 @@ def applied(server: RealServer) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize(
-    ("of_root", "named"),
-    [
-        ("unset PGDYNO_HOME; ", "runuser -u bob -- pgdyno revert"),
-        ("", "runuser -u bob -- env PGDYNO_HOME=$PLACE/bob/.local/state/pgdyno pgdyno revert"),
-    ],
-)
+@pytest.mark.parametrize("of_root", ["unset PGDYNO_HOME; ", ""])
 def test_the_command_that_status_names_undoes_what_another_user_has_changed(
-    scratch_pg18: RealServer, as_root: Callable[[str], tuple[str, str]], of_root: str, named: str
+    scratch_pg18: RealServer, as_root: Callable[[str], tuple[str, str]], of_root: str
 ) -> None:
     """Root has a home named by PGDYNO_HOME, or the usual one; bob has the usual one."""
     dsn = f"host=127.0.0.1 port={scratch_pg18.port} dbname=postgres"
@@ -226,7 +224,7 @@ def test_the_command_that_status_names_undoes_what_another_user_has_changed(
     place = Path(output.splitlines()[-1].removeprefix("place: "))
     assert f"another journal: {place}/bob/.local/state/pgdyno/journal (1 change applied)" in output, errors
     (undoing,) = [line.removeprefix("    undo: ") for line in output.splitlines() if "    undo: " in line]
-    assert undoing == f"{named.replace('$PLACE', str(place))} --dsn '{dsn}'"
+    assert undoing == f"env -i PATH=\"$PATH\" runuser -u bob -- pgdyno revert --dsn '{dsn}'"
     output, errors = as_root(f"{of_root}{undoing}")
     assert applied(scratch_pg18) == [], errors
     assert output.startswith("1 change undone on ")
@@ -244,7 +242,10 @@ def test_the_command_for_a_home_elsewhere_works_as_its_owner(
     output, errors = as_root(f"{elsewhere}pgdyno status")
     assert output == ""
     command = errors.partition("HINT:  work as that user: ")[2].strip()
-    assert command.startswith("runuser -u bob -- env PGDYNO_HOME=")
+    assert command.startswith('env -i PATH="$PATH" PGDYNO_HOME=')
     assert "work_mem" in as_root(command)[0]
+    seen = command.replace("pgdyno status", "env")
+    assert "USER=bob" in as_root(seen)[0]
+    assert "OF_ROOT" not in as_root(seen)[0]
     output, errors = as_root(f"{command.removesuffix('status')}revert --dsn '{dsn}'")
     assert applied(scratch_pg18) == [], errors

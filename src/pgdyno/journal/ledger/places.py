@@ -48,12 +48,13 @@ def other_journals(own: Path, candidates: Iterable[Path]) -> tuple[OtherJournal,
 
 
 def as_owner(name: str, home: Path, words: Sequence[str]) -> str:
-    """Return the command by which root runs pgdyno as another user, in a home of that user's."""
-    usual = Path(pwd.getpwnam(name).pw_dir) / USER_STATE / _IN_STATE.parent
-    is_found = home == usual and not {"PGDYNO_HOME", "XDG_STATE_HOME"} & {*os.environ}
-    return shlex.join(
-        ["runuser", "-u", name, "--", *([] if is_found else ["env", f"PGDYNO_HOME={home}"]), *words]
-    )
+    """Return the command by which root runs pgdyno as another user, in a home of that user's.
+
+    It has none of root's variables but PATH: that user could read them.
+    """
+    is_usual = home == Path(pwd.getpwnam(name).pw_dir) / USER_STATE / _IN_STATE.parent
+    place = [] if is_usual else [f"PGDYNO_HOME={home}"]
+    return f'env -i PATH="$PATH" {shlex.join([*place, "runuser", "-u", name, "--", *words])}'
 
 
 def _look(directory: Path) -> OtherJournal | None:
