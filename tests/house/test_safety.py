@@ -84,6 +84,17 @@ def test_what_runs_as_another_account_has_an_environment_of_its_own() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_what_runs_as_another_account_has_a_session_of_its_own() -> None:
+    """In ours it could type commands into our terminal (TIOCSTI), which the shell there runs as us."""
+    wrong = [
+        f"{module.place}:{call.lineno} lets another account reach our terminal: start_new_session=True"
+        for module in modules()
+        for call in _starts_wrapped(module)
+        if not _has_own_session(call)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_that_rule_finds_what_inherits_an_environment() -> None:
     direct = "def f(account):\n    subprocess.run(account.command(['id']){})\n"
     by_name = "def f(account):\n    command = account.command(['id'])\n    subprocess.Popen(command{})\n"
@@ -95,6 +106,7 @@ def test_that_rule_finds_what_inherits_an_environment() -> None:
         ):
             (call,) = _starts_wrapped(Module(PACKAGE / "server/x.py", ast.parse(text.format(given))))
             assert _has_own_environment(call) is is_own, text.format(given)
+            assert not _has_own_session(call)
 
 
 def _starts_wrapped(module: Module) -> Iterator[ast.Call]:
@@ -109,6 +121,10 @@ def _starts_wrapped(module: Module) -> Iterator[ast.Call]:
 def _has_own_environment(call: ast.Call) -> bool:
     given = [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "env"]
     return bool(given) and "os.environ" not in given[0]
+
+
+def _has_own_session(call: ast.Call) -> bool:
+    return any(one.arg == "start_new_session" and ast.unparse(one.value) == "True" for one in call.keywords)
 
 
 _WRITES = {

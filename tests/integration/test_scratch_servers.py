@@ -245,3 +245,25 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
             data_sets.ensure(replace(PGBENCH_DATA, scale=20), installation)
         assert [path.name for path in scratch.iterdir() if path.is_dir()] == []
     assert list((small_disk / "datasets").iterdir()) == []
+
+
+@pytest.mark.root
+def test_a_data_set_is_copied_with_the_rights_of_its_account(home: Path) -> None:
+    """In its directories it could exchange a file for a link while root copies."""
+    workspace = Workspace(home, current_account())
+    source = workspace.datasets() / "loaded"
+    (source / "base").mkdir(parents=True)
+    (source / "base/rows").write_text("rows")
+    workspace.account.own(source, source / "base", source / "base/rows")
+    with workspace.scratch() as scratch:
+        data_sets = DataSets(workspace, scratch, lambda *_: None, Lines())
+        data_sets.copy([(source, scratch / "a"), (source, scratch / "b")])
+        assert (scratch / "b/base/rows").read_text() == "rows"
+        assert (scratch / "b/base/rows").stat().st_uid == workspace.account.uid
+        (source / "base/of_root").write_text("closed to the account")
+        (source / "base/of_root").chmod(0o600)
+        with pytest.raises(StorageError) as caught:
+            data_sets.copy([(source, scratch / "c")])
+        assert caught.value.message == "could not copy the data set loaded"
+        assert "of_root': Permission denied" in str(caught.value.detail)
+        assert not (scratch / "c").exists()

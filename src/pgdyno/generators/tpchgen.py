@@ -114,7 +114,12 @@ class Tpchgen:
             _named(f"could not load {part.table}"),
             closing(connect(target)) as connection,
             subprocess.Popen(
-                self.wrap(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(self.environment)
+                self.wrap(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(self.environment),
+                start_new_session=True,
             ) as process,
         ):
             assert process.stdout is not None  # noqa: S101 — it was opened as a pipe

@@ -52,7 +52,10 @@ def group_of(user: int) -> int:
 
 
 def as_user(user: int) -> dict[str, Any]:
-    """Return the arguments of subprocess by which a program runs as a user, without our environment."""
+    """Return the arguments of subprocess by which a program runs as a user.
+
+    It has neither our environment nor our terminal, where it could type commands.
+    """
     if user == os.geteuid():
         return {}
 
@@ -62,4 +65,5 @@ def as_user(user: int) -> dict[str, Any]:
         os.setuid(user)
         ctypes.CDLL(None).prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0)
 
-    return {"preexec_fn": become, "cwd": "/", "env": {"PATH": os.defpath, "LC_ALL": "C"}}
+    clean = {"PATH": os.defpath, "LC_ALL": "C"}
+    return {"preexec_fn": become, "cwd": "/", "env": clean, "start_new_session": True}

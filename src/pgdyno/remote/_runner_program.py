@@ -14,6 +14,7 @@ import json
 import os
 import platform
 import pwd
+import select
 import shutil
 import signal
 import struct
@@ -27,7 +28,7 @@ from typing import Any, NoReturn
 from pgdyno.remote._network_program import accept, listen, own_address, probe
 from pgdyno.remote._own_programs import as_user, owner_of
 
-PROGRAM_LIMIT_S = 5.0  # for a program that says its version
+PROGRAM_LIMIT_S, PROGRAM_BYTES = 5.0, 100_000  # for a program that says its version
 WAKE_UP_LIMIT_S = 15.0
 LEFT_LIMIT_S, LEFT_POLL_S = 10.0, 0.05  # for loads that were cut off to end
 MOST_PROGRAMS = 16  # directories with a PostgreSQL
@@ -97,16 +98,29 @@ def output_of(command: list[str], user: int | None = None) -> tuple[int, str]:
     """Return the status of a program that says little, and its words; it may run as another user.
 
     subprocess.run would wait without end for a program that we may not kill, as sudo: it is root's.
+    Raises: subprocess.TimeoutExpired; OSError for a program that says much.
     """
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         **({} if user is None else as_user(user)),
     )  # fmt: skip
+    assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
+    output, ends = b"", time.monotonic() + PROGRAM_LIMIT_S
     try:
-        output = process.communicate(timeout=PROGRAM_LIMIT_S)[0]
+        while len(output) <= PROGRAM_BYTES:
+            if not select.select([process.stdout], [], [], max(0.0, ends - time.monotonic()))[0]:
+                raise subprocess.TimeoutExpired(command, PROGRAM_LIMIT_S)
+            said = os.read(process.stdout.fileno(), PROGRAM_BYTES)
+            if not said:
+                break
+            output += said
+        else:
+            raise OSError(0, f"it says more than {PROGRAM_BYTES} bytes")
+        process.wait(max(0.0, ends - time.monotonic()))
     finally:
-        if process.returncode is None:
+        if process.poll() is None:
             give_up(process)
+        process.stdout.close()
     return process.returncode, output.decode(errors="replace").strip()
 
 

@@ -224,7 +224,9 @@ def planted(place: Path, program: str, says: str) -> Path:
     ran.chmod(0o666)
     path = place / program
     path.write_text(
-        f"#!/bin/sh\nid -u > {ran}\nenv >> {ran}\ngrep NoNewPrivs /proc/self/status >> {ran}\necho '{says}'\n"
+        f"#!/bin/sh\nid -u > {ran}\nenv >> {ran}\n"
+        f"echo SESSION=$(cut -d' ' -f6 /proc/self/stat) >> {ran}\n"
+        f"grep NoNewPrivs /proc/self/status >> {ran}\necho '{says}'\n"
     )
     path.chmod(0o755)
     return path
@@ -252,6 +254,8 @@ def test_as_root_a_program_of_another_user_runs_as_that_user(reachable: Path, ow
     assert ran_as == "65534"
     assert environment[-1] == "NoNewPrivs:\t1"
     assert not any("of-root-alone" in line or line.startswith("HOME=") for line in environment)
+    assert f"SESSION={os.getsid(0)}" not in environment
+    assert environment[-2].startswith("SESSION=")
 
 
 @pytest.mark.root
@@ -281,3 +285,11 @@ def test_as_root_links_lead_to_the_program_that_is_looked_at(reachable: Path) ->
     link.symlink_to(program)
     assert _runner_program.pgdyno(str(link)) == {"program": str(link), "version": "1.2", "trouble": ""}
     assert (reachable / "ran").read_text().startswith("65534\n")
+
+
+def test_a_program_that_says_much_is_ended(reachable: Path) -> None:
+    program = reachable / "pgdyno"
+    program.write_text("#!/bin/sh\nexec yes\n")
+    program.chmod(0o755)
+    reason = "cannot be run: it says more than 100000 bytes"
+    assert _runner_program.pgdyno(str(program)) == {"program": str(program), "version": "", "trouble": reason}

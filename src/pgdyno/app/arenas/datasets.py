@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -17,7 +17,6 @@ from pgdyno.generators.tpchgen import Filling, Tell
 from pgdyno.model import numbers
 from pgdyno.model.errors import GeneratorError, StorageError
 from pgdyno.model.experiments.workload import DataSet
-from pgdyno.model.hosts.child_command import child_command
 from pgdyno.model.ports import Progress
 from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.process.dump import restore_dump
@@ -96,17 +95,18 @@ class DataSets:
         """Copy data directories, each from a source to a target, and wait until all are on disk.
 
         Without that wait the writing-back of the copy would be charged to whichever arm checkpoints first.
+        The servers' account copies: it could put links in place of what root would read.
         Raises: StorageError if the disk is full.
         """
         targets = [target for _, target in copies]
-        running = []
-        for source, target in copies:
+        for target in targets:
             if target.exists():
                 shutil.rmtree(target)
-            argv = ["cp", "--archive", "--reflink=auto", str(source), str(target)]
-            command = child_command(os.getpid(), argv)
-            running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
-        errors = [(process.communicate()[1], process.returncode) for process in running]
+            target.mkdir(mode=0o700)
+            self.workspace.account.own(target)
+        with ExitStack() as stack:
+            running = [stack.enter_context(self._copying(*copy)) for copy in copies]
+            errors = [(process.communicate()[1], process.returncode) for process in running]
         for (source, _), (message, code) in zip(copies, errors, strict=True):
             if code != 0:
                 for target in targets:
@@ -114,7 +114,24 @@ class DataSets:
                 raise StorageError(
                     f"could not copy the data set {source.name}", detail=message.strip()[-800:]
                 )
-        subprocess.run(["sync", "--file-system", *map(str, targets)], check=True)
+        self.workspace.account.run(["sync", "--file-system", *map(str, targets)]).check_returncode()
+
+    @contextmanager
+    def _copying(self, source: Path, target: Path) -> Iterator[subprocess.Popen[str]]:
+        argv = ["cp", "--archive", "--reflink=auto", f"{source}/.", str(target)]
+        process = subprocess.Popen(
+            self.workspace.account.command(argv),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.workspace.account.environment(),
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()  # after its end, this does nothing
 
     def _remove(self, target: Path) -> None:
         """Remove a data set that another account has loaded. Raises: StorageError."""

@@ -43,6 +43,7 @@ def read_types(
             check=False,
             timeout=_LIMIT_S,
             env=_ENVIRONMENT,
+            start_new_session=True,
         )
     except subprocess.TimeoutExpired:
         return Unknown(f"gdb did not end within {_LIMIT_S:.0f} s")

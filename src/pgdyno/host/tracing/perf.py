@@ -98,6 +98,7 @@ def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_nam
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # warnings, one for each program without names
+        start_new_session=True,
         text=True,
         errors="replace",
         env={"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C", "DEBUGINFOD_URLS": ""},

@@ -8,15 +8,21 @@ by executing another one, and another account sees little of root's environment.
 
 from __future__ import annotations
 
+import math
 import os
 import pwd
+import selectors
 import signal
+import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from pgdyno.model.errors import PrivilegeError
+from pgdyno.model import numbers
+from pgdyno.model.errors import PrivilegeError, ServerError
 from pgdyno.model.hosts.child_command import child_command
 from pgdyno.model.hosts.own_account import COMMENT, NAME, SYSTEM_PATH
 
@@ -25,6 +31,9 @@ _ONE_OFF_IDS = range(61184, 65520)  # of systemd's DynamicUser=, which no packag
 _OTHERS = ("postgres", "nobody")  # where there is no account of our own
 _NO_CAPABILITIES = ("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
 _KEPT_VARIABLES = frozenset({"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "QEMU_LD_PREFIX"})
+_MOST_BYTES = 256 << 20  # of a program's outputs; the largest is a dump of a new server's databases
+_CHUNK_BYTES = 1 << 16
+_LOOK_S = 1.0  # arbitrary
 _OF_THE_CALLER = frozenset({"HOME", "USER", "LOGNAME"})
 
 
@@ -56,6 +65,39 @@ class Account:
     def run_as(self, argv: Sequence[str]) -> list[str]:
         """Return ``argv`` wrapped so that it runs as this user, for one who sees to its end."""
         return ["setpriv", *self._rights(), *argv]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        limit_s: float | None = None,
+        stdin: IO[bytes] | int = subprocess.DEVNULL,
+        environment: Mapping[str, str] | None = None,
+        umask: int = -1,
+        pass_fds: Sequence[int] = (),
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a program as this user, with variables besides its own, and return its outputs.
+
+        It has a session of its own: in ours it could type commands into our terminal.
+        Raises: ServerError if it does not end in time, or says more than 256 MB; it is ended then.
+        """
+        process = subprocess.Popen(
+            self.command(argv),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environment(), **(environment or {})},
+            start_new_session=True,
+            umask=umask,
+            pass_fds=pass_fds,
+        )
+        with process:
+            try:
+                output, errors = _outputs(process, argv[0], limit_s)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+        return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
     def _rights(self) -> list[str]:
         if not self.is_other:
@@ -93,6 +135,40 @@ class Account:
         if self.is_other:
             for path in paths:
                 os.chown(path, self.uid, self.gid, follow_symlinks=False)
+
+
+def _outputs(process: subprocess.Popen[bytes], program: str, limit_s: float | None) -> tuple[bytes, bytes]:
+    """Return both outputs at a program's end. Raises: ServerError, as ``Account.run``."""
+    assert process.stdout is not None  # noqa: S101 — both were opened as pipes
+    assert process.stderr is not None  # noqa: S101 — as well
+    said = {process.stdout: bytearray(), process.stderr: bytearray()}
+    ends_s = math.inf if limit_s is None else time.monotonic() + limit_s
+    with selectors.DefaultSelector() as selector:
+        for stream, buffer in said.items():
+            selector.register(stream, selectors.EVENT_READ, buffer)
+        while selector.get_map():
+            if time.monotonic() >= ends_s:
+                raise _too_slow(program, limit_s)
+            for key, _ in selector.select(_LOOK_S):
+                if chunk := os.read(key.fd, _CHUNK_BYTES):
+                    key.data.extend(chunk)
+                else:
+                    selector.unregister(key.fileobj)
+            if sum(map(len, said.values())) > _MOST_BYTES:
+                raise ServerError(
+                    f'"{program}" says more than {numbers.size(_MOST_BYTES)}, and was ended',
+                    hint="look at the program: it is none of PostgreSQL's, or is broken",
+                )
+    try:
+        process.wait(None if limit_s is None else max(0.0, ends_s - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _too_slow(program, limit_s) from None
+    output, errors = (bytes(buffer) for buffer in said.values())
+    return output, errors
+
+
+def _too_slow(program: str, limit_s: float | None) -> ServerError:
+    return ServerError(f'"{program}" did not end within {limit_s:g} s')
 
 
 def one_off_account() -> Account:

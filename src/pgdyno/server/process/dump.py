@@ -246,13 +246,7 @@ class _Restoring:
         """Run pg_restore as the servers' account; its words are English."""
         account = self.server.account
         with self.dump.open("rb") as source:
-            return subprocess.run(
-                account.command([self.program, *options]),
-                stdin=source,
-                capture_output=True,
-                check=False,
-                env={**account.environment(), "LC_ALL": "C"},
-            )
+            return account.run([self.program, *options], stdin=source, environment={"LC_ALL": "C"})
 
     def failure(self, done: subprocess.CompletedProcess[bytes]) -> ServerError:
         """Return the error for a run that did not succeed."""
@@ -272,13 +266,7 @@ class _Restoring:
 def _listed(server: Instance, program: str, dump: Path) -> list[tuple[str, str | None]]:
     """Return the lines of a dump's table of contents, and the kind of object of each."""
     with dump.open("rb") as source:
-        done = subprocess.run(
-            server.account.command([program, "--list"]),
-            stdin=source,
-            capture_output=True,
-            check=False,
-            env=server.account.environment(),
-        )
+        done = server.account.run([program, "--list"], stdin=source)
     if done.returncode != 0:
         raise ServerError(
             f'"{dump}" cannot be read by {program}',

@@ -19,6 +19,7 @@ from pgdyno.server.process.workspace import Workspace
 
 EMBEDDED = "embedded"  # the name of the wheel's PostgreSQL
 _PROBE_TIMEOUT_S = 20.0
+_SHOWN_BYTES = 800  # of what a program says
 _VERSION_TEXT = re.compile(
     rb"PostgreSQL \d[^\0\n]{1,200} on [^\0\n]{1,100}, compiled by [^\0\n]{1,200}, \d\d-bit"
 )
@@ -57,15 +58,10 @@ class Installation:
         source = str(self.bin_directory / "pg_config")
         if not Path(source).is_file():
             return Fact(Unknown("no such program"), source)
-        done = subprocess.run(
-            account.command([source]),
-            capture_output=True,
-            text=True,
-            timeout=_PROBE_TIMEOUT_S,
-            check=False,
-            env=account.environment(),
-        )
-        return Fact(done.stdout if done.returncode == 0 else Unknown(done.stderr.strip()), source)
+        done = account.run([source], limit_s=_PROBE_TIMEOUT_S)
+        if done.returncode != 0:
+            return Fact(Unknown(done.stderr[-_SHOWN_BYTES:].decode(errors="replace").strip()), source)
+        return Fact(done.stdout.decode(errors="replace"), source)
 
     def version_text(self) -> Fact[str]:
         """Return the text of ``SELECT version()``, compiler included.
@@ -106,17 +102,10 @@ class Installation:
     def _compute(self, account: Account, data_directory: Path, settings: Mapping[str, str], name: str) -> str:
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         argv = [self.program("postgres"), "-D", str(data_directory), *options, "-C", name]
-        done = subprocess.run(
-            account.command(argv),
-            capture_output=True,
-            text=True,
-            timeout=_PROBE_TIMEOUT_S,
-            check=False,
-            env=account.environment(),
-        )
+        done = account.run(argv, limit_s=_PROBE_TIMEOUT_S)
         if done.returncode != 0:
-            raise _setting_error(done.stderr, settings)
-        return done.stdout.strip()
+            raise _setting_error(done.stderr[-_SHOWN_BYTES:].decode(errors="replace"), settings)
+        return done.stdout.decode(errors="replace").strip()
 
 
 def _setting_error(stderr: str, settings: Mapping[str, str]) -> SettingError:
@@ -138,16 +127,8 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
     if not postgres.is_file():
         raise ServerError(f'"{bin_directory}" holds no PostgreSQL', detail='no program "postgres" in it')
     account.require_entry(postgres)
-    done = subprocess.run(
-        account.command([str(postgres), "--version"]),
-        capture_output=True,
-        text=True,
-        errors="replace",  # a shell that takes another machine's program for a script repeats its bytes
-        timeout=_PROBE_TIMEOUT_S,
-        check=False,
-        env=account.environment(),
-    )
-    found = _VERSION.search(done.stdout)
+    done = account.run([str(postgres), "--version"], limit_s=_PROBE_TIMEOUT_S)
+    found = _VERSION.search(done.stdout.decode(errors="replace"))
     if done.returncode != 0 or found is None:
         raise _not_run(postgres, account, done)
     return Installation(
@@ -165,7 +146,7 @@ def foreign_machine(bin_directory: Path) -> str:
     return machine if is_foreign(machine) else ""
 
 
-def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess[str]) -> ServerError:
+def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess[bytes]) -> ServerError:
     machine = foreign_machine(postgres.parent)
     if machine:
         # What comes out says nothing: where the kernel knows no emulator, a shell takes it for a script.
@@ -176,7 +157,9 @@ def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess
         )
     return ServerError(
         f'user "{account.name}" could not run "{postgres} --version"',
-        detail=(done.stderr or done.stdout).strip() or _end(done.returncode),
+        # A shell that takes another machine's program for a script repeats its bytes.
+        detail=(done.stderr or done.stdout)[-_SHOWN_BYTES:].decode(errors="replace").strip()
+        or _end(done.returncode),
         hint="servers run as that user: put the installation where it can read it",
     )
 

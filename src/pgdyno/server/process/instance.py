@@ -354,17 +354,11 @@ def initialise(
         *options,
     ]
     with recorded(data_directory) as lock:
-        done = subprocess.run(
-            account.command(argv),
-            capture_output=True,
-            text=True,
-            check=False,
-            env=account.environment(),
-            pass_fds=(lock,),
-        )
+        done = account.run(argv, pass_fds=(lock,))
     if done.returncode != 0:
         raise ServerStartError(
-            f"could not create a data directory in {data_directory}", detail=done.stderr.strip()
+            f"could not create a data directory in {data_directory}",
+            detail=done.stderr.decode(errors="replace").strip(),
         )
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import errno
 import os
 import re
-import subprocess
 from pathlib import Path
 
+from pgdyno.model.errors import ServerError
 from pgdyno.model.hosts.io_uring import IoUringCause, IoUringObstacle
 from pgdyno.server.process.account import Account
 from pgdyno.server.process.installation import Installation
@@ -66,23 +66,15 @@ def io_uring_obstacle(
     """
     argv = [installation.program("postgres"), "--check", "-D", str(data_directory)]
     try:
-        done = subprocess.run(
-            account.command([*argv, "-c", "io_method=io_uring"]),
-            capture_output=True,
-            text=True,
-            env={**account.environment(), "LC_ALL": "C"},
-            timeout=timeout_s,
-            check=False,
+        done = account.run(
+            [*argv, "-c", "io_method=io_uring"], limit_s=timeout_s, environment={"LC_ALL": "C"}
         )
-    except subprocess.TimeoutExpired:
-        return IoUringObstacle(
-            IoUringCause.UNCLEAR,
-            f"{argv[0]} --check did not end within {timeout_s:.0f} s",
-            "try again when the host has less to do",
-        )
+    except ServerError as error:
+        return IoUringObstacle(IoUringCause.UNCLEAR, error.message, "try again when the host has less to do")
     if done.returncode == 0:
         return None
-    return obstacle_of(done.stderr, switch.read_text().strip() if switch.is_file() else None)
+    said = done.stderr.decode(errors="replace")
+    return obstacle_of(said, switch.read_text().strip() if switch.is_file() else None)
 
 
 def obstacle_of(said: str, switch: str | None) -> IoUringObstacle:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,16 +74,11 @@ def fill_ahead(
 
 def _read_position(installation: Installation, account: Account, data_directory: Path) -> WalPosition:
     argv = [installation.program("pg_controldata"), str(data_directory)]
-    done = subprocess.run(
-        account.command(argv),
-        capture_output=True,
-        text=True,
-        env={**account.environment(), "LC_ALL": "C"},
-        check=False,
-    )
+    done = account.run(argv, environment={"LC_ALL": "C"})
     if done.returncode != 0:
-        raise ServerError(f'pg_controldata could not read "{data_directory}"', detail=done.stderr.strip())
-    return wal_position(done.stdout)
+        said = done.stderr.decode(errors="replace").strip()
+        raise ServerError(f'pg_controldata could not read "{data_directory}"', detail=said)
+    return wal_position(done.stdout.decode(errors="replace"))
 
 
 def _zeros(directory: Path, size: int) -> Path:
@@ -105,13 +99,7 @@ def _zeros(directory: Path, size: int) -> Path:
 
 def _run_as(account: Account, argv: Sequence[str]) -> None:
     """Run a program as the servers' user: root writes nothing by name where that user could put a link."""
-    done = subprocess.run(
-        account.command(argv),
-        capture_output=True,
-        text=True,
-        umask=_PRIVATE,
-        check=False,
-        env=account.environment(),
-    )
+    done = account.run(argv, umask=_PRIVATE)
     if done.returncode != 0:
-        raise StorageError("could not write a WAL segment", detail=done.stderr.strip()[-800:])
+        said = done.stderr.decode(errors="replace").strip()
+        raise StorageError("could not write a WAL segment", detail=said[-800:])

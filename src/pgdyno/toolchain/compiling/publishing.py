@@ -31,20 +31,33 @@ def hidden(prefix: Path) -> Path:
 def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
     """Copy ``staged`` to a hidden place, replacing an earlier attempt, and return that place.
 
-    Raises: InstallationError with tar's words.
+    Raises: InstallationError with tar's words, and for links that lead out of it: root would follow them.
     """
     partial = hidden(prefix)
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o755)
     _copy(staged, partial, run_as)
+    _require_links_within(partial)
     return partial
 
 
 def publish(prefix: Path, manifest: tuple[str, str]) -> None:
     """Rename the hidden copy to ``prefix``, with its manifest (file name, text)."""
     name, text = manifest
-    (hidden(prefix) / name).write_text(text)
+    place = hidden(prefix) / name
+    place.unlink(missing_ok=True)  # what was built may have a link there
+    place.write_text(text)
     hidden(prefix).rename(prefix)
+
+
+def _require_links_within(directory: Path) -> None:
+    for link in directory.rglob("*"):
+        if link.is_symlink() and not Path(os.path.realpath(link)).is_relative_to(directory.resolve()):
+            raise InstallationError(
+                "what was built has a link that leads out of it",
+                detail=f"{link.relative_to(directory)} leads to {link.readlink()}",
+                hint="build from other sources",
+            )
 
 
 def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
@@ -76,6 +89,7 @@ def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
             check=False,
             env=clean_environment(),
             umask=0o022,
+            start_new_session=True,
         )
         reader.stdout.close()  # else the reader would wait for a writer that has ended early
         said = (reader.stderr.read() if reader.stderr else b"").decode(errors="replace")

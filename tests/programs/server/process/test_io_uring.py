@@ -103,4 +103,4 @@ def test_a_check_that_does_not_end_leaves_it_unclear(tmp_path: Path) -> None:
     found = io_uring_obstacle(installation, caller(), tmp_path, timeout_s=0.2)
     assert found is not None
     assert found.cause is IoUringCause.UNCLEAR
-    assert found.evidence == f"{program} --check did not end within 0 s"
+    assert found.evidence == f'"{program}" did not end within 0.2 s'

@@ -55,6 +55,31 @@ def test_what_a_killed_pgdyno_has_left_is_replaced(staged: Path, tmp_path: Path)
     assert sorted(path.name for path in (tmp_path / "built").iterdir()) == ["bin", "lib", "manifest.json"]
 
 
+def test_a_link_in_place_of_the_manifest_is_replaced_and_not_followed(staged: Path, tmp_path: Path) -> None:
+    (staged / "manifest.json").symlink_to("bin/postgres")
+    put_beside(tmp_path / "built", staged, list)
+    publish(tmp_path / "built", MANIFEST)
+    assert (tmp_path / "built/bin/postgres").read_text() == "program"
+    assert not (tmp_path / "built/manifest.json").is_symlink()
+    assert (tmp_path / "built/manifest.json").read_text() == "{}\n"
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../../outside", "../lib/../../outside", "../.."])
+def test_links_that_lead_out_of_an_installation_are_refused(
+    staged: Path, tmp_path: Path, target: str
+) -> None:
+    (staged / "bin/psql").symlink_to(target)
+    with pytest.raises(InstallationError) as caught:
+        put_beside(tmp_path / "built", staged, list)
+    assert caught.value.message == "what was built has a link that leads out of it"
+    assert caught.value.detail == f"bin/psql leads to {target}"
+
+
+def test_a_link_to_itself_is_copied(staged: Path, tmp_path: Path) -> None:
+    (staged / "bin/loop").symlink_to("loop")
+    assert (put_beside(tmp_path / "built", staged, list) / "bin/loop").is_symlink()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="others than root make no devices in any case")
 def test_root_makes_no_devices_that_a_process_of_the_account_sends(staged: Path, tmp_path: Path) -> None:
     archive = tmp_path / "sent.tar"

@@ -5,7 +5,6 @@ It holds what PostgreSQL's own tests leave behind: objects of nearly every kind 
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import zip_longest
@@ -67,10 +66,7 @@ def _check(server: Instance) -> None:
 
 def _run(server: Instance, program: str, *options: str) -> bytes:
     place = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
-    limited = ["timeout", f"{_LIMIT_S:g}", server.installation.program(program), *place, *options]
-    done = subprocess.run(
-        server.account.command(limited), capture_output=True, check=False, env=server.account.environment()
-    )
+    done = server.account.run([server.installation.program(program), *place, *options], limit_s=_LIMIT_S)
     if done.returncode != 0:
         said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         raise InstallationError(
