@@ -109,7 +109,7 @@ def test_the_refusal_names_how_to_work_as_the_owner(forged: Path) -> None:
     done = pgdyno("status", PGDYNO_HOME=str(forged))
     assert done.stderr.splitlines()[-1] == (
         f'HINT:  work as that user: env -i PATH="$PATH" PGDYNO_HOME={forged} '
-        "runuser -u nobody -- pgdyno status"
+        "runuser --pty -u nobody -- pgdyno status"
     )
 
 
@@ -224,7 +224,7 @@ def test_the_command_that_status_names_undoes_what_another_user_has_changed(
     place = Path(output.splitlines()[-1].removeprefix("place: "))
     assert f"another journal: {place}/bob/.local/state/pgdyno/journal (1 change applied)" in output, errors
     (undoing,) = [line.removeprefix("    undo: ") for line in output.splitlines() if "    undo: " in line]
-    assert undoing == f"env -i PATH=\"$PATH\" runuser -u bob -- pgdyno revert --dsn '{dsn}'"
+    assert undoing == f"env -i PATH=\"$PATH\" runuser --pty -u bob -- pgdyno revert --dsn '{dsn}'"
     output, errors = as_root(f"{of_root}{undoing}")
     assert applied(scratch_pg18) == [], errors
     assert output.startswith("1 change undone on ")

@@ -50,11 +50,12 @@ def other_journals(own: Path, candidates: Iterable[Path]) -> tuple[OtherJournal,
 def as_owner(name: str, home: Path, words: Sequence[str]) -> str:
     """Return the command by which root runs pgdyno as another user, in a home of that user's.
 
-    It has none of root's variables but PATH: that user could read them.
+    It has none of root's variables but PATH, which that user could read, and a terminal of its own: in
+    root's, the user could type commands.
     """
     is_usual = home == Path(pwd.getpwnam(name).pw_dir) / USER_STATE / _IN_STATE.parent
     place = [] if is_usual else [f"PGDYNO_HOME={home}"]
-    return f'env -i PATH="$PATH" {shlex.join([*place, "runuser", "-u", name, "--", *words])}'
+    return f'env -i PATH="$PATH" {shlex.join([*place, "runuser", "--pty", "-u", name, "--", *words])}'
 
 
 def _look(directory: Path) -> OtherJournal | None:
