@@ -167,6 +167,7 @@ def read_journal(directory: Path, limit_bytes: int | None = None) -> Contents:
 
 def _fold(entries: list[dict[str, Any] | None]) -> Contents:
     receipts: dict[str, Receipt] = {}
+    interims: dict[str, list[str]] = {}  # by receipt: a tuple that grows would be copied for each of them
     damage: list[str] = []
     restarting: set[str] = set()
     unread: list[str] = []  # damage, unless the next line that can be read says that a crash cut them off
@@ -179,10 +180,11 @@ def _fold(entries: list[dict[str, Any] | None]) -> Contents:
         if number < len(entries) and _is_seal(entries[number]):
             continue
         try:
-            _take(entry, receipts, restarting)
+            _take(entry, receipts, interims, restarting)
         except (KeyError, TypeError, ValueError, StorageError) as error:
             damage.append(f"line {number} of the journal does not make sense: {error}")
-    return Contents(tuple(receipts.values()), (*damage, *unread), frozenset(restarting))
+    found = (replace(one, interims=tuple(interims[id_])) for id_, one in receipts.items())
+    return Contents(tuple(found), (*damage, *unread), frozenset(restarting))
 
 
 def _is_seal(entry: dict[str, Any] | None) -> bool:
@@ -190,20 +192,24 @@ def _is_seal(entry: dict[str, Any] | None) -> bool:
     return entry is not None and entry["event"] == "torn"
 
 
-def _take(entry: Mapping[str, Any], receipts: dict[str, Receipt], restarting: set[str]) -> None:
-    """Apply one entry to the known receipts and pending restarts."""
+def _take(
+    entry: Mapping[str, Any],
+    receipts: dict[str, Receipt],
+    interims: dict[str, list[str]],
+    restarting: set[str],
+) -> None:
+    """Apply one entry to the known receipts, their values in passing and pending restarts."""
     match entry["event"]:
         case "receipt":
             receipt = receipt_of(entry["receipt"])
-            receipts[receipt.id] = receipt
+            receipts[receipt.id], interims[receipt.id] = receipt, []
         case "state":
             state = ReceiptState(entry["state"])
             receipts[entry["id"]] = advanced(
                 receipts[entry["id"]], state, effective=entry["effective"], note=entry["note"]
             )
         case "interim":
-            receipt = receipts[entry["id"]]
-            receipts[entry["id"]] = replace(receipt, interims=(*receipt.interims, entry["value"]))
+            interims[entry["id"]].append(entry["value"])
         case "restoring":
             receipts[entry["id"]] = replace(receipts[entry["id"]], is_being_restored=True)
         case "restarting":

@@ -8,12 +8,13 @@ module of PostgreSQL itself defines it, so that its value is shown only if it ca
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 REDACTED = "********"
 
 _TELLING_WORDS = (
-    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|api_?key|access_?key|scram_(?:client|server)_key|bearer"
-    r"|auth(?:orization)?(?![a-z])"
+    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|scram_(?:client|server)_key|bearer|signature"
+    r"|(?:api|access|account|private)[_-]?key|auth(?:orization)?(?![a-z])|(?<![a-z])(?:pass|sig)(?![a-z])"
 )
 _SECRET_NAMES = re.compile(rf"{_TELLING_WORDS}|salt|(?:^|[._])pin$|(?:^|[._])key$|_command$", re.IGNORECASE)
 _NOT_SECRET_NAMES = frozenset({"oauth_validator_libraries", "password_encryption", "session_authorization"})
@@ -28,9 +29,12 @@ _MODULES = re.compile(
 
 _HIDDEN = "\0"  # stands for a secret until all are found
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_COMMENT = r"(?:--[^\n]{0,200}\n|/\*(?:[^*]|\*(?!/)){0,200}+\*/)"
+_GAP = rf"\s*+(?:{_COMMENT}\s{{0,200}}+){{0,4}}+"
+"""Space with comments of SQL, limited: who repeats "password/*" would have all behind it read each time."""
 _PAIR = (
-    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?\s*[=:]\s*)(?!{_HIDDEN})"
-    r"(?:(?:bearer|basic)\s+)?"
+    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?{_GAP}[=:]{_GAP})"
+    rf"(?!{_HIDDEN})(?:(?:bearer|basic)\s+)?"
 )
 _TWICE_QUOTED = r"''(?:(?!'').)+''"  # in a connection string that is a literal of SQL
 _SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_TWICE_QUOTED}|{_QUOTED}|(?:\\.|\S)+)", re.IGNORECASE)
@@ -38,13 +42,14 @@ _SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_TWICE_QUOTED}|{_QUOTED}|(?:\\.|\S)+)", 
 _SQL_TEXT = r"(?:[en]|u&)?'(?:[^'\\]|''|\\.)*(?:'|$)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|$)"
 """To the end of the text where it is cut off."""
 _SECRET_OF_SQL = re.compile(
-    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?(?:\s*,)?\s*(?:to\s+)?)"
-    rf"(?:{_SQL_TEXT})",
+    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)"
+    rf"(?P<equals>[\"']?{_GAP}(?:,{_GAP})?(?:to\b{_GAP})?)(?:{_SQL_TEXT})",
     re.IGNORECASE | re.DOTALL,
 )
 """PASSWORD 'x' of a role, OPTIONS (password 'b c') of a foreign server, SET a.token TO 'x', set_config()."""
 _SECRET_PARAMETER = re.compile(rf"{_PAIR}[^\s&]+", re.IGNORECASE)
 _URI = re.compile(r"(?<![=\w+.-])\w[\w+.-]*://\S*")  # not one that is a value, and so maybe a password
+_ENCODED_NAME = re.compile(r"(?<![\w.%-])[\w.-]*+%[\w.%-]++(?=\s*=)")
 _BEARER = re.compile(r"\b(bearer\s+)[^\s'\"]+", re.IGNORECASE)
 _USER_OF_URI = re.compile(r"\w://[^:/@\s]*:")
 
@@ -72,10 +77,17 @@ def is_postgresqls(name: str) -> bool:
 
 def _without_pairs(text: str) -> str:
     """Return a text without the values of ``password=…``, PASSWORD '…' of SQL, and passwords in URIs."""
-    text = re.sub(r"\S+", _without_password, text.replace(_HIDDEN, ""))
+    text = _ENCODED_NAME.sub(_decoded, text).replace(_HIDDEN, "")
+    text = re.sub(r"\S+", _without_password, text)
     text = _URI.sub(lambda uri: _SECRET_PARAMETER.sub(_pair, uri[0]), text)
     text = _SECRET_OF_SQL.sub(_pair, _BEARER.sub(_hidden, _SECRET_PAIR.sub(_pair, text)))
     return text.replace(_HIDDEN, REDACTED)
+
+
+def _decoded(name: re.Match[str]) -> str:
+    """Return a parameter's name as libpq reads it in a URI, if that is a secret's; else it as it is."""
+    read = unquote(name[0])
+    return read if re.search(_TELLING_WORDS, read, re.IGNORECASE) else name[0]
 
 
 def _hidden(match: re.Match[str]) -> str:
@@ -92,4 +104,5 @@ def _without_password(word: re.Match[str]) -> str:
 def _pair(match: re.Match[str]) -> str:
     if match["name"].lower() in _NOT_SECRET_NAMES:
         return match[0]
-    return f"{match['name']}{match['equals']}{_HIDDEN}"
+    equals = re.sub(_COMMENT, "", match["equals"])  # it may be the beginning of a password
+    return f"{match['name']}{equals}{_HIDDEN}"

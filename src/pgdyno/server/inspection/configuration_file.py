@@ -9,10 +9,12 @@ the command line, on later files and on the server, which alone knows.
 from __future__ import annotations
 
 import errno
+import os
 import re
-from collections.abc import Iterator
-from itertools import count
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pgdyno.model.servers.guc_text import unquoted
 from pgdyno.model.servers.secrets import redacted
@@ -20,7 +22,10 @@ from pgdyno.model.servers.server import FileSetting
 from pgdyno.server.inspection.regular_file import read_regular_file
 
 _INCLUDE_DEPTH = 10  # as CONF_FILE_MAX_DEPTH in src/include/utils/conffiles.h
-_MOST_FILES = 250  # arbitrary: files that include themselves many times never end
+_MOST: Mapping[str, int] = MappingProxyType(
+    {"files": 250, "characters": 4 << 20, "settings": 10_000, "names of directories": 10_000}
+)
+"""Arbitrary: files that include themselves, or a large one, many times take hours and all memory."""
 _LINE = re.compile(
     r"""\s* (?P<name> [A-Za-z_][\w$]* (?: \.[A-Za-z_][\w$]* )* )
         (?: \s*=\s* | \s+ )
@@ -41,31 +46,50 @@ def parse_line(line: str) -> tuple[str, str] | None:
 def read_configuration(path: Path) -> Iterator[FileSetting]:
     """Return the settings of a file and of the files it includes, in the server's order; secrets redacted.
 
-    Raises: OSError if the file, or a file that it includes, cannot be read.
+    Raises: OSError if the file, or a file that it includes, cannot be read, or if they are too many or too
+    large together.
     """
-    return _read(path, 0, count(1))
+    return _read(path, 0, Counter())
 
 
-def _read(path: Path, depth: int, files: Iterator[int]) -> Iterator[FileSetting]:
-    if next(files) > _MOST_FILES:
-        raise OSError(errno.ELOOP, f"more than {_MOST_FILES} files are included", str(path))
-    for number, line in enumerate(read_regular_file(path).split("\n"), start=1):
+def _read(path: Path, depth: int, counted: Counter[str]) -> Iterator[FileSetting]:
+    _count(counted, "files", 1, path)
+    text = read_regular_file(path)
+    _count(counted, "characters", len(text), path)
+    for number, line in enumerate(text.split("\n"), start=1):
         setting = parse_line(line)
         if setting is None:
             continue
         name, value = setting
         if name in ("include", "include_if_exists", "include_dir"):
             if depth < _INCLUDE_DEPTH:
-                yield from _included(name, path.parent / value, depth + 1, files)
+                yield from _included(name, path.parent / value, depth + 1, counted)
         else:
+            _count(counted, "settings", 1, path)
             yield FileSetting(name, redacted(name, value), str(path), number)
 
 
-def _included(directive: str, target: Path, depth: int, files: Iterator[int]) -> Iterator[FileSetting]:
+def _count(counted: Counter[str], what: str, more: int, path: Path) -> None:
+    counted[what] += more
+    if counted[what] > _MOST[what]:
+        raise OSError(errno.EFBIG, f"more than {_MOST[what]:,} {what} are included", str(path))
+
+
+def _included(directive: str, target: Path, depth: int, counted: Counter[str]) -> Iterator[FileSetting]:
     if directive == "include_dir":
-        # In C's collation, and never hidden files, as GetConfFilesInDir does.
-        included = sorted(path for path in target.glob("*.conf") if not path.name.startswith("."))
+        included = _in_directory(target, counted) if target.is_dir() else []
     else:
         included = [target] if directive == "include" or target.exists() else []
     for file in included:
-        yield from _read(file, depth, files)
+        yield from _read(file, depth, counted)
+
+
+def _in_directory(directory: Path, counted: Counter[str]) -> list[Path]:
+    """Return files in C's collation, and never hidden ones, as GetConfFilesInDir does."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            _count(counted, "names of directories", 1, directory)
+            if entry.name.endswith(".conf") and not entry.name.startswith("."):
+                found.append(directory / entry.name)
+    return sorted(found)

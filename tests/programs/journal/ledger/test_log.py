@@ -301,6 +301,16 @@ def test_a_value_set_in_passing_belongs_to_its_receipt(tmp_path: Path) -> None:
     assert read_journal(tmp_path).receipts[0].interims == ("512",)
 
 
+@pytest.mark.timeout(60)  # what grows with the square of their number takes several minutes
+def test_many_values_in_passing_are_read_in_a_moment(tmp_path: Path) -> None:
+    with open_journal(tmp_path) as journal:
+        journal.add(receipt())
+        journal.intend(receipt(), "512")
+    first, passing = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
+    (tmp_path / FILE).write_bytes(first + passing * 300_000)
+    assert read_journal(tmp_path).receipts[0].interims == ("512",) * 300_000
+
+
 def test_a_receipt_knows_that_its_value_is_being_put_back(tmp_path: Path) -> None:
     with open_journal(tmp_path) as journal:
         journal.add(receipt())

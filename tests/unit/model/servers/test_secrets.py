@@ -48,6 +48,22 @@ from pgdyno.model.servers.secrets import redacted
         ("", "CONNECTION 'password=''b c'' port=1'", "CONNECTION 'password=******** port=1'"),
         ("", "SET app.token TO 'b c'; x", "SET app.token TO ********; x"),
         ("", "set_config('app.token', 'b c', false)", "set_config('app.token', ********, false)"),
+        ("primary_conninfo", "postgres://u@h/db?pass%77ord=b&port=1", "postgres://u@h/db?password=********&port=1"),
+        ("primary_conninfo", "postgres://u@h/db?%70assword%00=b", "postgres://u@h/db?password=********"),
+        ("", "dsn=postgres://u@h/db?%50assword=b", "dsn=postgres://u@h/db?Password=********"),
+        ("", "curl -H 'X-Api-Key: b' x", "curl -H 'X-Api-Key: ******** x"),
+        ("", "AccountName=a;AccountKey=b", "AccountName=a;AccountKey=********"),
+        ("", "https://h/a?sv=1&sig=b%2B&se=2", "https://h/a?sv=1&sig=********&se=2"),
+        ("", "https://h/a?X-Amz-Signature=b&x=1", "https://h/a?X-Amz-Signature=********&x=1"),
+        ("", "DB_PASS=b psql", "DB_PASS=******** psql"),
+        ("", "ALTER ROLE a PASSWORD/**/'b c' LOGIN", "ALTER ROLE a PASSWORD******** LOGIN"),
+        ("", "ALTER ROLE a PASSWORD --c\n'b c'", "ALTER ROLE a PASSWORD ********"),
+        ("", "ALTER ROLE a PASSWORD /* c * / */ -- c\n E'b c'", "ALTER ROLE a PASSWORD   ********"),
+        ("", "SET app.token/**/=/**/'b c'", "SET app.token=********"),
+        ("", "SET app.token TO/**/'b c'", "SET app.token TO********"),
+        ("", "set_config('app.token' /*c*/, /*c*/ 'b c')", "set_config('app.token' ,  ********)"),
+        ("", "password=/*b*/c port=1", "password=******** port=1"),
+        ("", "password=--b\nport=1 c", "password=******** c"),
     ],
 )  # fmt: skip
 def test_secrets_are_replaced(name: str, value: str, shown: str) -> None:
@@ -76,11 +92,49 @@ def test_secrets_are_replaced(name: str, value: str, shown: str) -> None:
         ("", "password_encryption = scram-sha-256 was planned"),
         ("", "SET password_encryption TO 'scram-sha-256'"),
         ("", "ALTER ROLE a PASSWORD NULL"),
+        ("", "SELECT bypass /* c */ 'x', design = 'y', 'a significant: z'"),
+        ("", "passfile=/home/a/.pgpass"),
+        ("log_line_prefix", "%ad=%c "),
         ("", 'PostgreSQL manual, "Connections and Authentication": see there'),
     ],
 )
 def test_what_is_no_secret_is_left_alone(name: str, value: str) -> None:
     assert redacted(name, value) == value
+
+
+@pytest.mark.timeout(60)  # what grows with the square of the length takes hours
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(
+            "password",
+            "password/*",
+            "/*password/**/",
+            "password--",
+            "password--\n",
+            "password/**/",
+            "/*",
+            "*/",
+        ),
+        *(
+            "password /*",
+            "password=/*",
+            "%",
+            "%70",
+            "%70=",
+            "%70 ",
+            "pass%77ord=",
+            "a://?%70",
+            "sig",
+            "pass ",
+        ),
+        *("to ", "password to ", "password to/**/", "token,/*", "--\npassword "),
+    ],
+)
+def test_long_texts_are_read_in_a_moment(part: str) -> None:
+    assert redacted("", part * 50_000) is not None
+    assert redacted("", "password" + part * 50_000 + "*/ x") is not None
+    assert redacted("", part + " " * 300_000 + part) is not None
 
 
 @pytest.mark.parametrize("major", MAJORS)

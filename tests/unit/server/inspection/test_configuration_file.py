@@ -115,6 +115,27 @@ def test_files_that_include_themselves_many_times_end(tmp_path: Path) -> None:
         list(read_configuration(tmp_path / "postgresql.conf"))
 
 
+@pytest.mark.parametrize(
+    ("lines", "times", "reason"),
+    [
+        ("a=1\n" * 100, 101, "more than 10,000 settings are included"),
+        ("#" * 1_000_000, 5, "more than 4,194,304 characters are included"),
+        ("include_dir 'conf.d'\n" * 100, 101, "more than 10,000 names of directories are included"),
+    ],
+)
+def test_a_file_that_is_included_many_times_is_read_only_so_often(
+    tmp_path: Path, lines: str, times: int, reason: str
+) -> None:
+    (tmp_path / "conf.d").mkdir()
+    (tmp_path / "conf.d/note.txt").touch()
+    (tmp_path / "big.conf").write_text(lines)
+    (tmp_path / "postgresql.conf").write_text("include 'big.conf'\n" * (times - 1))
+    assert len(list(read_configuration(tmp_path / "postgresql.conf"))) == lines.count("a=1") * (times - 1)
+    (tmp_path / "postgresql.conf").write_text("include 'big.conf'\n" * times)
+    with pytest.raises(OSError, match=reason):
+        list(read_configuration(tmp_path / "postgresql.conf"))
+
+
 def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     (tmp_path / "postgresql.conf").write_text("cluster_name = 'a\u2028b'\n", encoding="utf-8")
     (found,) = read_configuration(tmp_path / "postgresql.conf")
