@@ -249,3 +249,18 @@ def test_the_command_for_a_home_elsewhere_works_as_its_owner(
     assert "OF_ROOT" not in as_root(seen)[0]
     output, errors = as_root(f"{command.removesuffix('status')}revert --dsn '{dsn}'")
     assert applied(scratch_pg18) == [], errors
+
+
+@pytest.mark.server
+def test_without_root_a_home_of_another_user_is_not_used_either(
+    as_root: Callable[[str], tuple[str, str]],
+) -> None:
+    """The restart command in its journal would run with the caller's rights."""
+    theirs = "mkdir $PLACE/theirs; chown nobody $PLACE/theirs; "
+    output, errors = as_root(
+        f"{theirs}runuser -u bob -- env PGDYNO_HOME=$PLACE/theirs pgdyno revert --host-only || echo $PLACE"
+    )
+    place = output.strip()
+    assert errors.startswith(
+        f"pgdyno: ERROR:  {place}/theirs is not used: it belongs to nobody, and you are bob  (PGD-"
+    ), output

@@ -28,18 +28,19 @@ _SOME_SYSCTL = "/proc/sys/vm/swappiness"  # which every kernel has
 def workspace() -> Workspace:
     """Return this user's workspace.
 
-    Raises: RefusedError, as root, if others could change it or its journal: what a receipt says is restored,
-    and what lies there is removed, with root's rights.
+    Raises: RefusedError if others could change it or its journal: what a receipt says is restored, the
+    restart command among it is run, and what lies there is removed, with this user's rights.
     """
     root = default_root()
-    if os.geteuid() == 0:
-        for path in (root, root / "journal" / JOURNAL_FILE):
-            require_trusted(path, "what its journal says is restored with your rights", _as_its_owner(root))
+    for path in (root, root / "journal" / JOURNAL_FILE):
+        require_trusted(path, "what its journal says is restored with your rights", _as_its_owner(root))
     return Workspace(root, current_account())
 
 
 def _as_its_owner(root: Path) -> str | None:
-    """Return how to work with another user's home; None if it is root's, or of a user without a name."""
+    """Return how root works with another user's home; None if it is root's, or of a user without a name."""
+    if os.geteuid() != 0:
+        return None
     try:
         owner = pwd.getpwuid(root.stat().st_uid)
     except (OSError, KeyError):

@@ -23,6 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -69,8 +70,8 @@ class Journal:
     _file: int
 
     def read(self) -> Contents:
-        """Return the current contents."""
-        return read_journal(self.directory)
+        """Return the current contents: of the file that is held, whatever lies at its name by now."""
+        return _contents(os.pread(self._file, os.fstat(self._file).st_size, 0))
 
     def add(self, *receipts: Receipt) -> None:
         """Write receipts, all or none. When this returns they are on disk, and the changes may be made."""
@@ -128,7 +129,8 @@ class Journal:
 def open_journal(directory: Path) -> Iterator[Journal]:
     """Provide the journal in ``directory``, created if need be, locked against other pgdyno processes.
 
-    Raises: LockHeldError if another process holds it; StorageError if it cannot be written.
+    Raises: LockHeldError if another process holds it; StorageError if it cannot be written, or if others
+    than this user and root can write it: what it says is restored.
     """
     with ExitStack() as held:
         try:
@@ -138,6 +140,7 @@ def open_journal(directory: Path) -> Iterator[Journal]:
         except OSError as error:
             raise _not_written(directory, error) from error
         try:
+            _require_ours(directory, os.fstat(file))
             journal = Journal(directory, file)
             # A full disk must not keep revert from restoring; the next entry tries again.
             with suppress(StorageError):
@@ -160,6 +163,10 @@ def read_journal(directory: Path, limit_bytes: int | None = None) -> Contents:
         raw = b""
     except OSError as error:
         raise StorageError(f"could not read the journal in {directory}", detail=error.strerror) from error
+    return _contents(raw)
+
+
+def _contents(raw: bytes) -> Contents:
     lines = raw.split(b"\n")
     torn_end = lines.pop()  # what stands after the last line feed
     return replace(_fold([_entry(line) for line in lines]), is_torn=bool(torn_end))
@@ -251,6 +258,15 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 def _checksum(entry: Mapping[str, Json]) -> str:
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _require_ours(directory: Path, status: os.stat_result) -> None:
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise StorageError(
+            f"the journal in {directory} is not used",
+            detail="others than you and root can write it, and what it says is restored with your rights",
+            hint="use a home of your own: PGDYNO_HOME",
+        )
 
 
 def _create(directory: Path) -> None:

@@ -1,0 +1,39 @@
+"""A journal is used if nobody but the caller and root can write it, whatever lay there when it was asked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pgdyno.journal.ledger.log import FILE, open_journal
+from pgdyno.model.errors import StorageError
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_one_that_others_can_write_is_not_opened(tmp_path: Path, mode: int) -> None:
+    (tmp_path / FILE).touch()
+    (tmp_path / FILE).chmod(mode)
+    with pytest.raises(StorageError) as caught, open_journal(tmp_path):
+        pass
+    assert caught.value.message == f"the journal in {tmp_path} is not used"
+
+
+@pytest.mark.root
+def test_one_of_another_user_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch(mode=0o600)
+    os.chown(tmp_path / FILE, 65534, 65534)
+    with pytest.raises(StorageError) as caught, open_journal(tmp_path):
+        pass
+    assert caught.value.detail == (
+        "others than you and root can write it, and what it says is restored with your rights"
+    )
+
+
+def test_what_is_read_is_the_file_that_is_held(tmp_path: Path) -> None:
+    with open_journal(tmp_path) as journal:
+        journal.restarting("of this file")
+        (tmp_path / FILE).rename(tmp_path / "former")
+        (tmp_path / FILE).touch()
+        assert journal.read().restarting == {"of this file"}
