@@ -8,15 +8,23 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from tests.fix_home import Run, pgdyno
 from tests.fix_servers import RealServer, as_unprivileged, running_server, wait_until
+from tests.fix_settings import settings_of
 
+from pgdyno.model.facts import Unknown
+from pgdyno.model.servers.statements import PlanningShare
+from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.privileges import power_of
+from pgdyno.server.connection.query import ask_rows
+from pgdyno.server.sampling import planning_share
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
 
 pytestmark = pytest.mark.server
@@ -98,6 +106,7 @@ def server(pg18_bin: Path) -> Iterator[RealServer]:
             started.execute(f"CREATE ROLE {role} LOGIN")
         started.execute("CREATE ROLE ops LOGIN IN ROLE pg_write_server_files, pg_read_all_data NOINHERIT")
         started.execute("CREATE ROLE boss LOGIN IN ROLE postgres NOINHERIT")
+        started.execute("CREATE ROLE copying LOGIN REPLICATION")
         started.execute(f"CREATE DATABASE {_SHOP}")
         started.execute(f"CREATE DATABASE {_OWNED} OWNER dbo")
         for database, statements in ((_SHOP, _PLANTED), (_OWNED, _SHADOWING)):
@@ -180,7 +189,7 @@ def commands(server: RealServer, captured: Path, tmp_path: Path) -> dict[str, li
     }
 
 
-@pytest.mark.parametrize("role", ["postgres", "boss", "ops"])
+@pytest.mark.parametrize("role", ["postgres", "boss", "ops", "copying"])
 @pytest.mark.parametrize(
     "name", ["explain", "explain index", "explain workload", "capture", "script", "sample", "replay", "query"]
 )
@@ -193,6 +202,7 @@ def test_a_role_with_rights_over_the_server_is_refused(
         "postgres": 'role "postgres" is a superuser',
         "boss": 'role "boss" can become "postgres", a superuser',
         "ops": 'role "ops" is a member of pg_write_server_files',
+        "copying": 'role "copying" has REPLICATION',
     }
     assert done.returncode == 4, done.stdout + done.stderr
     assert power[role] in done.stderr
@@ -253,3 +263,63 @@ def test_a_capture_finds_none_of_them_either(server: RealServer, tmp_path: Path,
     done = pgdyno(*arguments, "--dsn", server.reading_dsn(_OWNED))
     assert done.returncode == 0, done.stderr
     assert read_workload_file(tmp_path / "w.toml").search_path == "s, pg_catalog"
+
+
+def test_a_superuser_that_became_another_role_is_still_one(server: RealServer) -> None:
+    """As a pooler does it whose connect_query sets the role: code takes it back."""
+    with psycopg.connect(server.dsn_for("postgres", _SHOP), autocommit=True) as connection:
+        connection.execute("SET SESSION AUTHORIZATION app")
+        assert power_of(connection) == 'can become "postgres", a superuser'
+    with closing(connect(server.dsn_for("app", _SHOP))) as connection:
+        assert power_of(connection) is None
+
+
+_EXCHANGED = """
+CREATE FUNCTION s.marks() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE 'COPY (SELECT current_user) TO PROGRAM ''cat > {marker}''';
+    RETURN true;
+EXCEPTION WHEN insufficient_privilege THEN RETURN true;
+END $$;
+CREATE VIEW s.pg_stat_statements AS
+SELECT 1::pg_catalog.int8 AS plans, 1::pg_catalog.int8 AS calls, 1::pg_catalog.float8 AS total_plan_time,
+       1::pg_catalog.float8 AS total_exec_time, d.oid AS dbid
+  FROM pg_catalog.pg_database d
+ WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database() AND s.marks();
+GRANT USAGE ON SCHEMA s TO PUBLIC;
+GRANT SELECT ON s.pg_stat_statements TO PUBLIC;
+"""
+_EXCHANGE = "ALTER SCHEMA public RENAME TO former; ALTER SCHEMA s RENAME TO public"
+_PUT_BACK = "ALTER SCHEMA public RENAME TO s; ALTER SCHEMA former RENAME TO public"
+_TRACKED = "pg_stat_statements.track_planning"
+
+
+def test_a_schema_that_its_owner_could_exchange_is_not_read_as_a_superuser(
+    server: RealServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner of the database exchanges it when its name has been read, before it is used."""
+
+    def as_owner(statements: str) -> None:
+        with psycopg.connect(server.dsn_for("dbo", _OWNED), autocommit=True) as beside:
+            beside.execute("SET search_path = pg_catalog")
+            beside.execute(statements.encode())
+
+    def asked_then_exchanged(*question: Any) -> Any:
+        answer = ask_rows(*question)
+        as_owner(_EXCHANGE)
+        return answer
+
+    as_owner(_EXCHANGED.replace("{marker}", str(marker_of(server))))
+    monkeypatch.setattr(planning_share, "ask_rows", asked_then_exchanged)
+    tracked = {_TRACKED: replace(settings_of(18)["work_mem"], name=_TRACKED, setting="on")}
+    found = {}
+    try:
+        for role in ("postgres", "app"):
+            with closing(connect(server.dsn_for(role, _OWNED))) as connection:
+                found[role] = planning_share.read_planning_share(connection, tracked).value
+            as_owner(_PUT_BACK)
+    finally:
+        as_owner("DROP VIEW s.pg_stat_statements")
+    assert isinstance(found["postgres"], Unknown)
+    assert found["postgres"].reason.startswith('others than superusers own the schema "public" of')
+    assert found["app"] == PlanningShare(1, 1, 1.0, 1.0)

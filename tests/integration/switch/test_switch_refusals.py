@@ -5,10 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tests.fix_builds import MANIFEST
 from tests.fix_debian import DebianCluster
+from tests.fix_home import pgdyno
+from tests.fix_pooler import running_pooler
 from tests.integration.switch.programs import PROGRAMS, SHARED, Switch, described, pg_ctl_conf, running
 
 from pgdyno.toolchain.product.manifest import FILE, AppliedPatch, Patched, dump_manifest
@@ -84,6 +88,31 @@ def test_a_preloaded_library_that_is_missing_is_listed(
     assert "text search dictionaries use a file english, which their tsearch_data does not have" in errors
     assert "xml" not in errors
     assert running(debian15) == PROGRAMS / "bin/postgres"
+
+
+def test_a_library_that_a_role_names_for_itself_is_neither_loaded_nor_a_reason_to_refuse(
+    debian15: DebianCluster, other: Path, switch: Switch
+) -> None:
+    """Each role may set local_preload_libraries; slashes in it could lead to a file of its own."""
+    debian15.execute("CREATE ROLE mallory LOGIN")
+    for library in ("nothere", "../../../../../evil/evil"):
+        debian15.execute(f"ALTER ROLE mallory SET local_preload_libraries = '{library}'")
+        code, output, errors = switch("switch", "--to", str(other), "--dry-run", restart=False)
+        assert (code, library in output + errors) == (0, False), errors
+
+
+def test_behind_a_pooler_no_database_is_entered(debian15: DebianCluster, other: Path, home: Path) -> None:
+    """A session of template1 that a pooler keeps would stand in the way of CREATE DATABASE."""
+    server: Any = SimpleNamespace(
+        socket_directory=debian15.directory, port=debian15.port, execute=debian15.execute
+    )
+    with running_pooler(server, "transaction") as pooler:
+        where = ("--dsn", pooler.dsn_for("postgres", "postgres"), "--to", str(other))
+        done = pgdyno("switch", *where, "--dry-run", PGDYNO_HOME=str(home))
+        assert done.returncode == 4, done.stdout
+        assert f"port={debian15.port}" in done.stderr
+        sessions = "SELECT DISTINCT datname FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        assert debian15.execute(sessions) == [("postgres",)]
 
 
 def test_a_cluster_that_does_not_run_from_what_was_chosen_is_left_alone(

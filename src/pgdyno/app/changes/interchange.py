@@ -19,7 +19,7 @@ from pgdyno.journal.session.target import bound_to
 from pgdyno.model.errors import PrivilegeError, RefusedError, ServerStartError
 from pgdyno.model.servers.interchange import Demands, Offers, changed, foreign, lacking, unfit_version
 from pgdyno.model.servers.server import Server
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect, require_no_pooler
 from pgdyno.server.connection.login_rules import login_rules
 from pgdyno.server.inspection.inspection import inspect_server
 from pgdyno.server.inspection.interchange import ConnectTo, paths_of, preloaded, read_demands, read_offers
@@ -43,8 +43,9 @@ class InterchangeCheck:
         """Return sentences on how the server would differ with these programs.
 
         Raises: RefusedError with all that keeps them from running it; PrivilegeError if we may not look;
-        ServerError if they do not run at all.
+        ServerError if they do not run at all; RefusedError behind a pooler.
         """
+        require_no_pooler(session.connection)  # a session of each database would be left to others
         owner = _owner(session, files)
         target = installation_at(programs, owner)
         _require_cpu(target)

@@ -21,19 +21,21 @@ _CAN_READ_BUILD: LiteralString = (
     "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_config()', 'EXECUTE')"
 )
 
-# A role that a session can become counts without INHERIT. Of a superuser, nothing else is to be said.
+# A role that a session can become counts without INHERIT: also the one that it was authenticated as, which
+# code takes back from a SET SESSION AUTHORIZATION. Of a superuser, nothing else is to be said.
 _POWERS: LiteralString = """
-    SELECT r.rolname, r.rolname OPERATOR(pg_catalog.=) session_user, r.rolsuper, r.rolcreaterole
+    SELECT r.rolname, r.rolname OPERATOR(pg_catalog.=) session_user, r.rolsuper, r.rolreplication
       FROM pg_catalog.pg_roles r
-     WHERE (r.rolsuper OR (r.rolcreaterole AND %s)
+     WHERE (r.rolsuper OR r.rolreplication OR (r.rolcreaterole AND %s)
             OR r.rolname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[]))
        AND (pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER')
-            OR pg_catalog.pg_has_role(current_user, r.oid, 'MEMBER'))
+            OR pg_catalog.pg_has_role(current_user, r.oid, 'MEMBER')
+            OR pg_catalog.pg_has_role((
+                SELECT a.usesysid FROM pg_catalog.pg_stat_activity a
+                 WHERE a.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()), r.oid, 'MEMBER'))
      ORDER BY r.rolsuper DESC, r.rolname OPERATOR(pg_catalog.=) session_user DESC, r.rolname LIMIT 1"""
 _POWERFUL = ["pg_execute_server_program", "pg_read_server_files", "pg_write_server_files"]
 _CREATEROLE_IS_LIMITED_SINCE = 160_000  # before, it can make itself a member of any role but superusers
-READING_ROLE = "CREATE ROLE … LOGIN IN ROLE pg_monitor, pg_read_all_data"
-"""A role that may look at everything; pg_read_all_data is there from PostgreSQL 14 on."""
 
 _ROLE_SOURCES = ("database", "user", "database user")
 _CLIENT_SOURCES = ("client",)
@@ -63,7 +65,6 @@ def read_privileges(connection: Connection) -> Privileges:
     )
 
 
-@answers_of_postgresql()
 def require_powerless(connection: Connection, deed: str) -> None:
     """Refuse a role with whose rights code of others could leave the database, before that code is met.
 
@@ -71,25 +72,35 @@ def require_powerless(connection: Connection, deed: str) -> None:
     runs functions of theirs while it plans, casts and compares. Such code takes back a SET ROLE.
     Raises: RefusedError, ServerError.
     """
+    power, info = power_of(connection), connection.info
+    if power is None:
+        return
+    raise RefusedError(
+        f'role "{info.user}" {power}',
+        detail=f"{deed} with its rights: functions of any role that can create one would have them, too",
+        hint="connect as the application's role, which runs these statements anyway: "
+        f"--dsn 'host={info.host} port={info.port} dbname={info.dbname} user=…'",
+    )
+
+
+@answers_of_postgresql()
+def power_of(connection: Connection) -> str | None:
+    """Return the connected role's rights beyond the database, in words; None if it has none.
+
+    Raises: ServerError.
+    """
     may_make_itself = connection.info.server_version < _CREATEROLE_IS_LIMITED_SINCE
     with failures_in_words():
         found = connection.execute(_POWERS, (may_make_itself, _POWERFUL)).fetchall()
     if not found:
-        return
-    [[name, is_itself, is_superuser, is_creating]] = found
-    info = connection.info
+        return None
+    [[name, is_itself, is_superuser, is_replicating]] = found
     if is_superuser:
-        power = "is a superuser" if is_itself else f'can become "{name}", a superuser'
-    elif is_creating:
-        power = "has CREATEROLE" if is_itself else f'can become "{name}", which has CREATEROLE'
-    else:
-        power = f"is a member of {name}"
-    raise RefusedError(
-        f'role "{info.user}" {power}',
-        detail=f"{deed} with its rights: functions of any role that can create one would have them, too",
-        hint=f"connect as the application's role, or as one that reads alone ({READING_ROLE}): "
-        f"--dsn 'host={info.host} port={info.port} dbname={info.dbname} user=…'",
-    )
+        return "is a superuser" if is_itself else f'can become "{name}", a superuser'
+    if name in _POWERFUL:
+        return f"is a member of {name}"
+    has = "REPLICATION" if is_replicating else "CREATEROLE"
+    return f"has {has}" if is_itself else f'can become "{name}", which has {has}'
 
 
 def hidden_things(privileges: Privileges, settings: Mapping[str, Guc]) -> tuple[str, ...]:

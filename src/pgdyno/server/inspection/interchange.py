@@ -169,15 +169,21 @@ def preloaded(server: Server) -> Mapping[str, str]:
 
 
 def _named(server: Server) -> Iterator[str]:
-    """Yield the libraries that settings name, those of single roles and databases too."""
+    """Yield the libraries that settings name, those of single roles and databases too.
+
+    Not the plugins of these: any role may name some for itself, which must neither be loaded as a superuser
+    nor keep the server from other programs.
+    """
     values = [(guc.name, guc.setting) for guc in server.settings.values()]
-    values += [(one.name, one.value) for one in server.overrides.or_else(())]
+    values += [
+        (one.name, one.value) for one in server.overrides.or_else(()) if one.name != _LOADED_AS_PLUGINS
+    ]
     for name, value in values:
         libraries = (one.strip().strip('"') for one in value.split(","))
         if name in _LOADED:
             yield from filter(None, libraries)
-        elif name == _LOADED_AS_PLUGINS:
-            yield from (f"$libdir/plugins/{one}" for one in libraries if one)
+        elif name == _LOADED_AS_PLUGINS:  # the server loads none with a slash
+            yield from (f"$libdir/plugins/{one}" for one in libraries if one and "/" not in one)
 
 
 def _layout(connection: Connection) -> dict[str, str]:

@@ -15,15 +15,22 @@ from pgdyno.model.servers.guc import Guc
 from pgdyno.model.servers.statements import PlanningShare
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import statement_failed
-from pgdyno.server.connection.query import ask
+from pgdyno.server.connection.privileges import power_of
+from pgdyno.server.connection.query import ask_rows
 
 _SOURCE = "pg_stat_statements"
 _TRACKED = "pg_stat_statements.track_planning"
+# The owners of extension and schema could put a view of their own in place of the extension's.
 _SCHEMA: LiteralString = """
-    SELECT n.nspname::pg_catalog.text
+    SELECT n.nspname::pg_catalog.text, pg_catalog.bool_and(o.rolsuper)
       FROM pg_catalog.pg_extension e
       JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
-     WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'"""
+      JOIN pg_catalog.pg_database d ON d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+      JOIN pg_catalog.pg_roles o ON o.oid OPERATOR(pg_catalog.=) e.extowner
+        OR o.oid OPERATOR(pg_catalog.=) CASE
+           WHEN pg_catalog.pg_get_userbyid(n.nspowner) OPERATOR(pg_catalog.=) 'pg_database_owner'
+           THEN d.datdba ELSE n.nspowner END
+     WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements' GROUP BY n.nspname"""
 _TOTALS: LiteralString = """
     SELECT pg_catalog.sum(s.plans)::pg_catalog.int8, pg_catalog.sum(s.calls)::pg_catalog.int8,
            pg_catalog.sum(s.total_plan_time), pg_catalog.sum(s.total_exec_time)
@@ -43,16 +50,35 @@ def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> 
         return unknown("pg_stat_statements is not in shared_preload_libraries", _SOURCE)
     if tracked.setting != "on":
         return unknown(f"{_TRACKED} is off", _SOURCE)
-    schema = ask(connection, _SCHEMA, str, "pg_extension")
-    if isinstance(schema.value, Unknown):
-        return unknown("this database has no extension pg_stat_statements", _SOURCE)
+    schema = _schema(connection)
+    if isinstance(schema, Unknown):
+        return Fact(schema, _SOURCE)
     try:
-        query = sql.SQL(_TOTALS).format(sql.Identifier(schema.value))
+        query = sql.SQL(_TOTALS).format(sql.Identifier(schema))
         row = connection.execute(query).fetchone()
-    except (errors.InsufficientPrivilege, errors.QueryCanceled, errors.UndefinedColumn) as error:
+    except (
+        errors.InsufficientPrivilege,
+        errors.QueryCanceled,
+        errors.UndefinedColumn,
+        errors.UndefinedTable,
+    ) as error:
         return unknown(error.diag.message_primary or str(error), _SOURCE)
     except Error as error:
         raise statement_failed(error, is_closed=connection.closed) from error
     if row is None or row[0] is None:
         return unknown("no statement of this database was planned since it counts", _SOURCE)
     return Fact(PlanningShare(*row), _SOURCE)
+
+
+def _schema(connection: Connection) -> str | Unknown:
+    """Return the extension's schema, unless others could put theirs in its place for a role with power."""
+    found = ask_rows(connection, _SCHEMA, "pg_extension").or_else(())
+    if not found:
+        return Unknown("this database has no extension pg_stat_statements")
+    [[schema, is_of_superusers]] = found
+    if is_of_superusers or power_of(connection) is None:
+        return str(schema)
+    return Unknown(
+        f'others than superusers own the schema "{schema}" of pg_stat_statements, or the extension, and '
+        "could have code of theirs run with this role's rights: ask as another role"
+    )
