@@ -43,13 +43,9 @@ _OWN = {
     "server/process/workload_databases.py: _drop",
     "server/process/workload_databases.py: _make",
     "server/sampling/counters.py: read_counters",
-    "server/sampling/planning_share.py: read_planning_share",
     "server/sampling/prepared_plans.py: _value",
     "server/sampling/prepared_plans.py: deallocated",
     "server/sampling/sessions.py: _look",
-    "server/sampling/statement_statistics.py: _info",
-    "server/sampling/statement_statistics.py: read",
-    "server/sampling/statement_statistics.py: texts",
 }
 
 
