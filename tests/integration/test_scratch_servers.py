@@ -110,6 +110,7 @@ def test_sockets_lie_in_the_scratch_directory_unless_the_kernel_refuses_its_leng
     with workspace.scratch() as scratch, workspace.sockets(scratch) as sockets:
         assert sockets.parent == scratch
     deep = tmp_path / ("d" * 100)
+    deep.mkdir()
     with workspace.sockets(deep) as sockets:
         assert sockets.parent == Path(tempfile.gettempdir())
     assert not sockets.exists()

@@ -11,6 +11,7 @@ from pgdyno.app.trusted_files import require_trusted
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.cgroups import read_hierarchy, read_membership
 from pgdyno.host.machine.limits import available_memory
+from pgdyno.host.probing.spinners import remove_left_groups
 from pgdyno.journal.ledger.lock import exclusive_lock
 from pgdyno.journal.ledger.log import FILE as JOURNAL_FILE
 from pgdyno.journal.ledger.places import as_owner
@@ -48,6 +49,15 @@ def _as_its_owner(root: Path) -> str | None:
     if owner.pw_uid == 0:
         return None
     return f"work as that user: {as_owner(owner.pw_name, root, ['pgdyno', 'status'])}"
+
+
+def clear_abandoned() -> None:
+    """Remove scratch directories with their servers, and groups of awake CPUs, that killed pgdynos have left.
+
+    Raises: RefusedError as ``workspace``; ServerError if a server does not end.
+    """
+    workspace().clear_abandoned()
+    remove_left_groups(Tree())
 
 
 def open_store() -> ExperimentStore:

@@ -12,6 +12,7 @@ from pathlib import Path
 from pgdyno.app.trusted_files import require_trusted
 from pgdyno.app.workload_files import read_workload
 from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.store.plain_file import open_plain
 
 _DRAFT = ".draft"  # after the file's name
 
@@ -42,7 +43,7 @@ def edit_workload(file: Path) -> bool:
 def _copy(file: Path, draft: Path) -> None:
     """Copy a file with its mode: it may have values of rows."""
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with file.open("rb") as source, os.fdopen(descriptor, "wb") as target:
+    with open_plain(file) as source, os.fdopen(descriptor, "wb") as target:
         shutil.copyfileobj(source, target)
         os.fchmod(target.fileno(), stat.S_IMODE(os.fstat(source.fileno()).st_mode))
 

@@ -61,7 +61,7 @@ def command(
     --restart-command names another command.
     """
     from pgdyno.app.changes.server_access import server_access
-    from pgdyno.app.local_machine import workspace
+    from pgdyno.app.local_machine import clear_abandoned
     from pgdyno.journal.revert import RevertRequest, preview_revert, revert
     from pgdyno.journal.revert_host import concerns_host_alone, preview_revert_host, revert_host
     from pgdyno.model.document import to_document
@@ -69,7 +69,7 @@ def command(
     from pgdyno.report.plain.journal_text import revert_text
 
     if not is_dry_run:
-        workspace().clear_abandoned()
+        clear_abandoned()
     request = RevertRequest(
         is_all=is_all,
         allow_restart=allow_restart,

@@ -20,13 +20,13 @@ def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     Other journals on this host are listed, too. Scratch servers that a killed pgdyno has left are ended.
     """
     from pgdyno.app.changes.server_access import server_access
-    from pgdyno.app.local_machine import workspace
+    from pgdyno.app.local_machine import clear_abandoned
     from pgdyno.journal.status import journal_status, server_status
     from pgdyno.model.document import to_document
     from pgdyno.report.plain.journal_text import status_text
 
     require_one_server(dsn, pgdata, is_embedded=False)
-    workspace().clear_abandoned()
+    clear_abandoned()
     access = server_access(dsn, data_directory=pgdata)
     report = journal_status(access) if dsn is None and pgdata is None else server_status(access)
     if is_json:

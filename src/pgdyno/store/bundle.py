@@ -37,6 +37,7 @@ from pgdyno.store.bundle_limits import (
     parse,
 )
 from pgdyno.store.documents import load_experiment
+from pgdyno.store.plain_file import open_plain
 from pgdyno.store.signature import Signature, check
 
 CHECKSUMS = "SHA256SUMS"
@@ -106,7 +107,7 @@ def check_bundle(path: Path, signers: Path | None = None) -> Verification:
     checks signatures is not installed.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_plain(path) as packed, zipfile.ZipFile(packed) as archive:
             return _check(path, archive, signers)
     except OSError as error:
         raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
@@ -125,7 +126,7 @@ def check_bundle(path: Path, signers: Path | None = None) -> Verification:
 
 
 def _begins_as_one(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
 
@@ -142,7 +143,7 @@ def verified_lines(path: Path, found: Verification, key: str) -> Iterator[str] |
 def _lines(path: Path, checked: BundleFile) -> Iterator[str]:
     digest, rows = hashlib.sha256(), 0
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_plain(path) as packed, zipfile.ZipFile(packed) as archive:
             names = {_key(one): one for one in archive.infolist()}
             with archive.open(names[checked.name]) as file:
                 while line := file.readline(LINE_BYTES + 1):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from io import TextIOWrapper
 from pathlib import Path
 
 from pgdyno.model.errors import UsageError
+from pgdyno.store.plain_file import open_plain
 
 MOST_DOTS = 500
 """In a line, outside of quotation marks: Python's parser takes time by the square of a key's parts."""
@@ -18,7 +20,7 @@ def toml_text(path: Path, most_characters: int, kind: type[UsageError], hint: st
 
     Raises: an error of this ``kind`` for one that would take long to parse; OSError.
     """
-    with path.open(encoding="utf-8") as file:
+    with TextIOWrapper(open_plain(path), encoding="utf-8") as file:
         text = file.read(most_characters + 1)
     if len(text) > most_characters:
         raise kind(

@@ -39,6 +39,7 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import TPCHGEN, DataSet, PgbenchScripts, Step, Workload
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.process.workspace import Workspace
+from pgdyno.store.plain_file import open_plain
 
 _LOAD_TIMEOUT_S = 3600.0
 
@@ -293,7 +294,8 @@ class Loads:
                 copies.append(script)
                 continue
             copy = self.scratch / f"script-{position}-{script.name}"
-            copy.write_bytes(Path(script.file).read_bytes())
+            with open_plain(Path(script.file)) as file:
+                copy.write_bytes(file.read())
             copy.chmod(0o644)
             copies.append(replace(script, file=str(copy)))
         return replace(workload, kind=PgbenchScripts(tuple(copies)))

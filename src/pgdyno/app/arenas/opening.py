@@ -21,6 +21,8 @@ from pgdyno.app.local_machine import memory_group_place, online_cpus, workspace
 from pgdyno.experiments.design.isolation import CpuSplit, split_cpus
 from pgdyno.generators._contract import Generator
 from pgdyno.generators.discovery import find_driver, find_generator
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.probing.spinners import remove_left_groups
 from pgdyno.journal.session.server_lock import LOADING, take
 from pgdyno.model.errors import GeneratorMissingError
 from pgdyno.model.ports import Progress
@@ -56,6 +58,7 @@ def open_scratch_arena(
         none_named()
     if is_timed:
         require_native(first, *servers.values())
+    remove_left_groups(Tree())
     unset = libpq_variables_unset()  # for whatever connects here, and for generators, which inherit them
     with unset, place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))

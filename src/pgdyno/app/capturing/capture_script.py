@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 
 from pgdyno.app.capturing.schema import read_schema, require_parsing, types_of
@@ -17,6 +18,7 @@ from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.server.connection.connection import Connection, connect
 from pgdyno.server.inspection.pgbench_scale import read_pgbench_scale
+from pgdyno.store.plain_file import open_plain
 
 _MOST_CHARACTERS = 1 << 20  # arbitrary: a script is written by people
 
@@ -64,7 +66,7 @@ def capture_script(request: ScriptCaptureRequest, progress: Progress) -> Capture
 
 def _text(path: Path) -> str:
     try:
-        with path.open(errors="replace") as file:
+        with TextIOWrapper(open_plain(path), encoding="utf-8", errors="replace") as file:
             text = file.read(_MOST_CHARACTERS + 1)
     except OSError as error:
         raise UsageError(f'could not read script "{path}"', detail=error.strerror) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from pgdyno.model.errors import StorageError
 from pgdyno.model.terminal import printable
 from pgdyno.store.files import write_whole
+from pgdyno.store.plain_file import open_plain
 
 _SUFFIX = ".note"
 _MOST_BYTES = 1000  # arbitrary: two sentences
@@ -16,7 +17,7 @@ _CHARACTERS = 16  # of the checksum: enough to tell copies apart
 
 def digest_of(dump: Path) -> str:
     """Return a checksum, which tells a copy from others. Raises: OSError."""
-    with dump.open("rb") as source:
+    with open_plain(dump) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()[:_CHARACTERS]
 
 
@@ -32,7 +33,7 @@ def write_copy_note(dump: Path, words: str) -> None:
 def read_copy_note(dump: Path, digest: str) -> str | None:
     """Return the note on a copy's rows; None if there is none, or it is one on a former copy."""
     try:
-        with _file(dump).open("rb") as source:
+        with open_plain(_file(dump)) as source:
             text = source.read(_MOST_BYTES).decode(errors="replace")
     except OSError:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from pgdyno.model.experiments.workload import (
     Script,
     Workload,
 )
+from pgdyno.store.plain_file import open_plain
 from pgdyno.workloads import load as bundled_workloads
 from pgdyno.workloads._pgbench import PGBENCH_DATA
 
@@ -118,6 +118,9 @@ def parse_script(text: str) -> Script:
     file, count = (name, weight) if at else (text, "1")
     if not count.isdigit() or int(count) < 1:
         raise UsageError(f'"{text}" has no valid weight', hint="write --script file.sql@3")
-    if not os.access(file, os.R_OK):
-        raise UsageError(f'could not read script "{file}"', hint="write --script path/to/file.sql[@weight]")
+    try:
+        open_plain(Path(file)).close()
+    except OSError as error:
+        hint = "write --script path/to/file.sql[@weight]"
+        raise UsageError(f'could not read script "{file}"', detail=error.strerror, hint=hint) from error
     return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.app.local_machine import online_cpus
+from pgdyno.host.tracing.controlled import Wrap
 from pgdyno.host.tracing.perf import (
     SCHEDULING,
     STACKS,
     Recording,
     find_perf,
+    in_own_mounts,
     read_recording,
     recording,
     sampling,
@@ -122,9 +124,10 @@ def open_recordings(
             opened.remarks.append(_NO_KERNEL)
         else:
             options = sampling(_frequency_hz(samples_per_s), () if is_root else pids)
-            opened.of_stacks = _opened(opened, stack, program, options, "stacks")
+            opened.of_stacks = _opened(opened, stack, program, options, "stacks", caller().command)
             if is_root and is_traced:
-                opened.of_schedule = _opened(opened, stack, program, scheduling(), "schedule")
+                wrap = in_own_mounts(caller().command)
+                opened.of_schedule = _opened(opened, stack, program, scheduling(), "schedule", wrap)
         if opened.of_schedule is None:
             opened.remarks.append(_NO_TRACE)
         yield opened
@@ -141,11 +144,11 @@ def _frequency_hz(samples_per_s: int) -> int:
 
 
 def _opened(
-    opened: Recordings, stack: ExitStack, program: str, options: Sequence[str], name: str
+    opened: Recordings, stack: ExitStack, program: str, options: Sequence[str], name: str, wrap: Wrap
 ) -> Recording | None:
     try:
         file = opened.directory / f"perf-{name}.data"
-        return stack.enter_context(recording(program, options, file, caller().command))
+        return stack.enter_context(recording(program, options, file, wrap))
     except ServerError as error:
         opened.remarks.append(_said(error))
         return None

@@ -14,6 +14,7 @@ from pgdyno.model.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.store.bundle import Verification
 from pgdyno.store.experiments import ExperimentStore, Origin
+from pgdyno.store.plain_file import open_plain
 
 
 @dataclass(frozen=True)
@@ -80,5 +81,5 @@ def _known(store: ExperimentStore, experiment: Experiment) -> Imported:
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

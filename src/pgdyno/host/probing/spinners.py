@@ -127,7 +127,7 @@ def _gives_cpu(hierarchy: Hierarchy, top: Path) -> bool:
 def spinning(cpus: Collection[int], top: Path) -> Iterator[tuple[int, ...]]:
     """Keep these CPUs busy meanwhile; yields the processes that do.
 
-    They end with us, whatever ends us. A group that a killed pgdyno has left is removed by the next one.
+    They end with us, whatever ends us. A group that a killed pgdyno has left is removed by the next.
     Raises: PrivilegeError if the kernel has no idle groups, or refuses one; ServerError if a process ends.
     """
     _remove_left(top)
@@ -173,8 +173,15 @@ def _spinner(cpu: int, group: Path) -> Iterator[int]:
             process.wait()
 
 
+def remove_left_groups(tree: Tree) -> None:
+    """Remove the groups of processes that have ended; the kernel keeps those in which something runs."""
+    top = find_top(tree)
+    if not isinstance(top, Unknown):
+        _remove_left(top)
+
+
 def _remove_left(top: Path) -> None:
-    """Remove groups that a killed pgdyno has left; the kernel keeps those in which something runs."""
     for group in top.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            group.rmdir()
+        if not Path("/proc", group.name.removeprefix(_PREFIX)).exists():
+            with suppress(OSError):
+                group.rmdir()

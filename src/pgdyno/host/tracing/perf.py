@@ -55,6 +55,11 @@ def scheduling() -> list[str]:
     return ["--event", "sched:sched_waking", "--event", "sched:sched_switch", "--all-cpus"]
 
 
+def in_own_mounts(wrap: Wrap) -> Wrap:
+    """Have perf see mounts of its own: it mounts tracefs to find the scheduler's events, and leaves it so."""
+    return lambda argv: wrap(["unshare", "--mount", "--", *argv])
+
+
 @dataclass
 class Recording:
     """A perf that records whenever it is switched on. ``file`` is where, until it is read."""

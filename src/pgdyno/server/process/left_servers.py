@@ -6,13 +6,20 @@ whatever has become of its parent, its name and its number. Data are removed whe
 
 The locks of a process are in /proc/PID/fdinfo (proc(5)). Only processes of the data directory's owner are
 signalled: a server could hand its lock to a process of another user.
+
+Sockets lie elsewhere than the scratch directory where its path is too long for them. A record in it names
+such a directory before it is made. Its owner, the servers' account, may since have put anything there.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
+import secrets
 import signal
+import stat
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +32,10 @@ _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 _ENDINGS = (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL)  # with a checkpoint; without; also one that hangs
 _LIMIT_S = 10.0  # for each of them
 _POLL_S = 0.05
+_OF_SOCKETS = ".sockets"
+_PREFIX = "pgdyno-"
+_NAME = re.compile(rf"{_PREFIX}[0-9a-f]{{16}}")
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -103,3 +114,44 @@ def _holds(process: Path, file: os.stat_result) -> bool:
         and "FLOCK" in (process / "fdinfo" / descriptor.name).read_text()
         for descriptor in (process / "fd").iterdir()
     )
+
+
+def make_sockets_elsewhere(scratch: Path, owner: int) -> Path:
+    """Make a directory of mode 0700 in the system's place for temporary files, and return it.
+
+    It is recorded with the user whom it will be given to. Raises: OSError.
+    """
+    path = Path(tempfile.gettempdir(), f"{_PREFIX}{secrets.token_hex(8)}")
+    (scratch / f"{path.name}{_OF_SOCKETS}").write_text(f"{owner} {path}\n")
+    path.mkdir(mode=0o700)
+    return path
+
+
+def remove_left_sockets(scratch: Path) -> None:
+    """Remove the directories that are recorded in a scratch directory, with the sockets in them.
+
+    One with anything else in it, or that is not as it was made, is only forgotten.
+    """
+    for record in scratch.glob(f"*{_OF_SOCKETS}"):
+        owner, _, name = record.read_text(errors="replace").rstrip("\n").partition(" ")
+        if owner.isdigit() and _NAME.fullmatch(Path(name).name):
+            # It may have been removed as it should, or its owner may do anything there at this moment.
+            with suppress(OSError):
+                _remove_sockets(Path(name), {int(owner), os.geteuid()})
+        record.unlink()
+
+
+def _remove_sockets(path: Path, owners: set[int]) -> None:
+    directory = os.open(path, _DIRECTORY)
+    try:
+        status = os.fstat(directory)
+        if status.st_uid not in owners or stat.S_IMODE(status.st_mode) != stat.S_IRWXU:
+            return
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries]
+        if all(name.startswith(".s.PGSQL.") for name in names):  # and their lock files
+            for name in names:
+                os.unlink(name, dir_fd=directory)
+            path.rmdir()
+    finally:
+        os.close(directory)

@@ -25,7 +25,7 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import LeftServerWarning, LockHeldError, StorageError
 from pgdyno.model.hosts.own_account import MEASURING_LOCK
 from pgdyno.server.process.account import Account
-from pgdyno.server.process.left_servers import end_left
+from pgdyno.server.process.left_servers import end_left, make_sockets_elsewhere, remove_left_sockets
 from pgdyno.server.process.memory_limit import remove_recorded
 
 _IN_USE = "in-use.lock"
@@ -116,7 +116,8 @@ class Workspace:
     def scratch(self) -> Iterator[Path]:
         """Provide a directory for scratch data directories and logs, removed at the end.
 
-        Control groups that are recorded in it go with it. Raises: ServerError if one does not.
+        Control groups, and directories for sockets, that are recorded in it go with it.
+        Raises: ServerError if a group does not.
         """
         path = Path(tempfile.mkdtemp(prefix="run-", dir=self._directory("scratch", mode=_TRAVERSABLE)))
         path.chmod(_TRAVERSABLE)
@@ -132,8 +133,10 @@ class Workspace:
     @contextmanager
     def sockets(self, scratch: Path) -> Iterator[Path]:
         """Provide a 0700 directory for sockets: in ``scratch``, or where the kernel takes its path."""
-        parent = scratch if len(f"{scratch}/sockets-12345678{_SOCKET}") <= _SOCKET_PATH_BYTES else None
-        path = Path(tempfile.mkdtemp(prefix="sockets-" if parent else "pgdyno-", dir=parent))
+        if len(f"{scratch}/sockets-12345678{_SOCKET}") <= _SOCKET_PATH_BYTES:
+            path = Path(tempfile.mkdtemp(prefix="sockets-", dir=scratch))
+        else:
+            path = make_sockets_elsewhere(scratch, self.account.uid)
         self.account.own(path)
         try:
             yield path
@@ -223,6 +226,7 @@ def _remove(directory: Path) -> list[Path]:
     """Remove a scratch directory; return the data directories whose servers had to be ended before."""
     ended = end_left(directory)
     remove_recorded(directory)
+    remove_left_sockets(directory)
     shutil.rmtree(directory)
     return ended
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 
 from pgdyno.model.cells.cell import CellHosts
@@ -11,6 +12,7 @@ from pgdyno.store.hosts.hosts_file import cell_of, read_hosts_file
 from pgdyno.store.hosts.inventory import InventoryGroup, cell_document
 from pgdyno.store.hosts.inventory_ini import ini_groups
 from pgdyno.store.hosts.inventory_yaml import yaml_groups
+from pgdyno.store.plain_file import open_plain
 
 _MOST_CHARACTERS = 256 << 10  # arbitrary; a file with 1,000 hosts has 100,000
 _MOST_MISTAKES = 8  # listed at once: more do not help
@@ -44,7 +46,7 @@ def read_cell_file(path: Path) -> CellHosts:
 
 def _text(path: Path) -> str:
     try:
-        with path.open(encoding="utf-8") as file:
+        with TextIOWrapper(open_plain(path), encoding="utf-8") as file:
             text = file.read(_MOST_CHARACTERS + 1)
     except OSError as error:
         raise HostsFileError(f'could not read "{path}"', detail=str(error.strerror)) from error
