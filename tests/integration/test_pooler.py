@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -130,7 +131,46 @@ def test_a_plan_is_checked_through_a_pooler_and_leaves_the_session_as_it_was(
     assert (working.errors, len(working.states)) == ([], 1)
 
 
-def test_measuring_in_place_is_refused_before_it_sets_anything(pooler: Pooler, home: Path) -> None:
+@pytest.fixture
+def leftover(pooler: Pooler) -> Iterator[None]:
+    """A setting that an application has left in the pooled session, and that is planned for the server."""
+    with psycopg.connect(pooler.dsn_for("postgres", _DATABASE), autocommit=True) as careless:
+        careless.execute("SET maintenance_work_mem = '77MB'; SET work_mem = '77MB'")
+        yield
+        careless.execute("RESET maintenance_work_mem; RESET work_mem")
+
+
+def test_what_an_application_has_left_in_the_session_keeps_no_plan_from_its_check(
+    pooler: Pooler, home: Path, leftover: None
+) -> None:
+    dsn = pooler.dsn_for("postgres", _DATABASE)
+    done = pgdyno("inspect", "--json", "--dsn", dsn)
+    shown = json.loads(done.stdout)["server"]["settings"]
+    assert (shown["work_mem"]["setting"], shown["work_mem"]["source"]) == ("4096", "default")
+    done = pgdyno("apply", "--dry-run", "--allow-restart", "--dsn", dsn)
+    assert done.returncode == 0, done.stderr
+    assert "maintenance_work_mem" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["in the environment", "in the connection string"])
+def test_the_name_of_a_session_is_not_left_in_it(
+    name: str, pooler: Pooler, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = pooler.dsn_for("app", _DATABASE)
+    if name == "in the environment":
+        monkeypatch.setenv("PGAPPNAME", "dba")
+    with contextlib.closing(
+        connect(dsn if name == "in the environment" else f"{dsn} application_name=dba")
+    ) as ours:
+        assert ours.execute("SELECT current_setting('application_name')").fetchone() == ("dba",)
+    monkeypatch.delenv("PGAPPNAME", raising=False)
+    with psycopg.connect(dsn, autocommit=True) as nameless:
+        assert nameless.execute("SHOW application_name").fetchone() == ("",)
+
+
+def test_measuring_in_place_is_refused_before_it_sets_anything(
+    pooler: Pooler, home: Path, leftover: None
+) -> None:
     dsn, restart = pooler.dsn_for("postgres", _DATABASE), ("--allow-restart", "--restart-command", "false")
     working = Application(dsn)
     with working.at_work():
