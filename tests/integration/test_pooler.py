@@ -10,17 +10,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from tests.fix_home import pgdyno
 from tests.fix_pooler import Application, Pooler, running_pooler
+from tests.fix_progress import Remembered
 from tests.fix_servers import RealServer, running_server
 
+from pgdyno.app.capturing import copy_data, sampled_copy, synthetic_copy
 from pgdyno.model.errors import RefusedError
-from pgdyno.server.connection.connection import connect, connect_to_change
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.server.connection.connection import connect, connect_to_change, dsn_of
+from pgdyno.server.process.dump import DumpRequest
+from pgdyno.store.workload_file import read_workload_file
 
 pytestmark = pytest.mark.server
 _DATABASE = "shop"
@@ -229,6 +236,53 @@ def test_where_each_statement_has_another_session_the_servers_own_address_is_the
     assert caught.value.hint == (
         f"name the server's own address: --dsn 'host={server.socket_directory} port={server.port}'"
     )
+
+
+class _DumpReachedError(Exception):
+    """The server has been checked, and pg_dump would begin."""
+
+
+_COPYING: tuple[tuple[ModuleType, Callable[[CapturedWorkload, Path, str], object]], ...] = (
+    (copy_data, lambda workload, file, dsn: copy_data.copy_data(
+        workload, copy_data.CopyRequest(file, dsn, 1e9), Remembered())),
+    (synthetic_copy, lambda workload, file, dsn: synthetic_copy.synthetic_copy(
+        workload, synthetic_copy.SyntheticRequest(file, dsn), Remembered())),
+    (sampled_copy, lambda workload, file, dsn: sampled_copy.sampled_copy(
+        workload, sampled_copy.SampleRequest(file, dsn, 0.5, 1e9), Remembered())),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("own_home")
+@pytest.mark.parametrize(("module", "copy"), _COPYING, ids=["all of it", "synthetic", "sample"])
+def test_a_dump_comes_to_the_server_that_was_checked_and_no_other(
+    module: ModuleType,
+    copy: Callable[[CapturedWorkload, Path, str], object],
+    server: RealServer,
+    pooler: Pooler,
+    files: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[DumpRequest] = []
+
+    def dump(request: DumpRequest, _tell: object) -> None:
+        asked.append(request)
+        raise _DumpReachedError
+
+    monkeypatch.setattr(module, "dump_database", dump)
+    hosts = f"host={server.socket_directory},127.0.0.1 port={server.port},{pooler.port}"
+    captured = Path(files["captured"])
+    with pytest.raises(_DumpReachedError):
+        copy(read_workload_file(captured), captured, f"{hosts} user=app dbname={_DATABASE}")
+    there = conninfo_to_dict(asked[0].dsn)
+    assert (there["host"], there["port"]) == (str(server.socket_directory), str(server.port))
+
+
+def test_the_way_to_a_connection_names_its_address(server: RealServer, pooler: Pooler) -> None:
+    hosts = f"host=/nonexistent,localhost port={server.port},{pooler.port} user=app dbname={_DATABASE}"
+    with contextlib.closing(connect(hosts)) as connection:
+        there = conninfo_to_dict(dsn_of(connection, hosts))
+    assert (there["host"], there["hostaddr"]) == ("localhost", "127.0.0.1")
+    assert (there["port"], there["user"], there["dbname"]) == (str(pooler.port), "app", _DATABASE)
 
 
 def test_a_session_to_change_a_server_is_refused_before_anything_is_set(

@@ -199,6 +199,18 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
     return make_conninfo("", **parameters)
 
 
+def dsn_of(connection: Connection, dsn: str | None) -> str:
+    """Return a connection string that leads to where this connection does: of several hosts, the one.
+
+    ``dsn`` is what it was made with.
+    """
+    info = connection.info
+    where: dict[str, Any] = {"host": info.host, "port": info.port}
+    if info.hostaddr:
+        where["hostaddr"] = info.hostaddr
+    return make_conninfo(dsn or "", **where)
+
+
 def describe(connection: Connection) -> str:
     """Name the server, database and role of a connection for people; without a password."""
     info = connection.info
