@@ -125,6 +125,21 @@ def test_operators_that_somebody_has_planted_are_not_run_by_an_arm(hostile: str,
         arm.close()
 
 
+def test_a_function_beside_the_one_of_an_extension_is_not_run(hostile: str, pg18: RealServer) -> None:
+    pg18.execute(
+        """
+        CREATE EXTENSION pg_prewarm SCHEMA planted;
+        CREATE FUNCTION planted.pg_prewarm(pg_catalog.regclass) RETURNS int8 LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'a planted function was run'; END $$
+        """,
+        "hostile",
+    )
+    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
+    arm = Arm(Variant("default"), server, "hostile")
+    with contextlib.closing(arm):
+        arm.prewarm()
+
+
 def test_libpqs_environment_is_honoured(pg18: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", str(pg18.socket_directory))
     monkeypatch.setenv("PGPORT", str(pg18.port))

@@ -57,8 +57,11 @@ FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm'
 """
+# All arguments with their types: in a copy there may be another function of that name, with fewer.
 _PREWARM = """
-SELECT pg_catalog.sum({}.pg_prewarm(c.oid::pg_catalog.regclass))
+SELECT pg_catalog.sum({}.pg_prewarm(
+    c.oid::pg_catalog.regclass, 'buffer'::pg_catalog.text, 'main'::pg_catalog.text,
+    NULL::pg_catalog.int8, NULL::pg_catalog.int8))
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'i', 'm']::pg_catalog."char"[])
