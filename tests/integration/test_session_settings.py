@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,26 @@ def test_the_server_is_seen_as_from_elsewhere(
 def test_a_session_of_pgdynos_own_has_its_own_settings(server: RealServer, chosen: tuple[str, str]) -> None:
     def shown(connection: Connection) -> object:
         with contextlib.closing(connection):
-            return connection.execute(f"SELECT current_setting('{chosen[0]}')".encode()).fetchone()
+            value = f"split_part(current_setting('{chosen[0]}'), ',', 1)"  # of a date style, the form alone
+            return connection.execute(f"SELECT {value}".encode()).fetchone()
 
     kinds = (connect_to_change,) if chosen[0] == "role" else (connect, connect_to_change)
     elsewhere = [shown(kind(server.dsn)) for kind in kinds]
     choose(server, *chosen)
     there = [shown(kind(server.dsn_for("postgres", _DATABASE))) for kind in kinds]
     assert (there == elsewhere) == (chosen[0] not in _LEFT)
+
+
+@pytest.mark.parametrize("kind", [connect, connect_to_change])
+def test_dates_in_statements_are_read_as_the_database_has_them(
+    server: RealServer, kind: Callable[[str], Connection]
+) -> None:
+    choose(server, "datestyle", "German")
+    try:
+        with contextlib.closing(kind(server.dsn_for("postgres", _DATABASE))) as connection:
+            assert connection.execute("SELECT date '02.01.2026'").fetchone() == (date(2026, 1, 2),)
+    finally:
+        server.execute(f"ALTER DATABASE {_DATABASE} RESET ALL")
 
 
 def test_a_role_that_a_login_role_has_for_itself_is_kept(server: RealServer) -> None:

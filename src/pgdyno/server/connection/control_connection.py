@@ -38,7 +38,7 @@ READING: Settings = {
     "transaction_timeout": "0",
     "lock_timeout": f"{STATEMENT_TIMEOUT_S}s",
     "search_path": "",
-    "datestyle": "ISO, MDY",
+    "datestyle": "ISO",  # of what is shown; in which order days and months are read stays the database's
     "extra_float_digits": "1",
 }
 """Settings of a transaction that looks at a server: whoever owns the database may have chosen others."""
