@@ -23,6 +23,7 @@ _CHOSEN = (
     ("client_encoding", "SQL_ASCII"), ("role", "mallory"), ("default_transaction_read_only", "on"),
     ("statement_timeout", "900ms"), ("transaction_timeout", "900ms"), ("idle_session_timeout", "1min"),
     ("idle_in_transaction_session_timeout", "900ms"), ("lock_timeout", "900ms"),
+    ("quote_all_identifiers", "on"),
 )  # fmt: skip
 _LEFT = {"intervalstyle", "default_transaction_read_only"}  # they change nothing that is read or done
 

@@ -40,6 +40,7 @@ READING: Settings = {
     "search_path": "",
     "datestyle": "ISO",  # of what is shown; in which order days and months are read stays the database's
     "extra_float_digits": "1",
+    "quote_all_identifiers": "off",
 }
 """Settings of a transaction that looks at a server: whoever owns the database may have chosen others."""
 
