@@ -33,10 +33,10 @@ _OWN = {
     "generators/tpchgen.py: _copy",
     "generators/tpchgen.py: _run",
     "journal/session/query.py: run",
-    "server/connection/connection.py: connect",
-    "server/connection/connection.py: connect_to_change",
     "server/connection/control_connection.py: execute",
     "server/connection/control_connection.py: look",
+    "server/connection/control_connection.py: server_pid",
+    "server/connection/control_connection.py: set_for_session",
     "server/connection/query.py: ask_rows",
     "server/inspection/table_statistics.py: _statistics",
     "server/process/dump.py: _restore",
@@ -291,7 +291,6 @@ _OTHER_PATHS = {
     "app/planning/planning.py: _planned": "statements of pgdyno's own workloads, on a scratch server",
     "server/inspection/columns.py: _SCHEMAS": "one statement, which is parsed before it sets the path",
     "server/inspection/columns.py: infer_types": "statements: parameter_types in docs/security.md",
-    "server/inspection/settings.py: _AS_CONFIGURED": "the server's own path is to be read, by one statement",
     "server/planner/planner.py: _explain": "a query: _explain in docs/security.md",
 }
 _SETS_PATH = re.compile(r"\b(?:SET|LOCAL|RESET) search_path\b(?! = '')|set_config\('search_path'")

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import nullcontext as does_not_raise
 from functools import partial
 from pathlib import Path
 
@@ -123,6 +124,34 @@ def test_operators_that_somebody_has_planted_are_not_run_by_an_arm(hostile: str,
             assert connection.execute("SHOW search_path").fetchone() == ('""',)
     finally:
         arm.close()
+
+
+def test_an_arm_keeps_its_session_and_tells_what_others_have(hostile: str, pg18: RealServer) -> None:
+    chosen = {"idle_session_timeout": "1min", "extra_float_digits": "-15", "lock_timeout": "1min"}
+    for name, value in chosen.items():
+        pg18.execute(f"ALTER DATABASE hostile SET {name} = '{value}'")
+    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
+    arm = Arm(Variant("default"), server, "hostile")
+    with contextlib.closing(arm):
+        assert arm.query("SELECT 123456.789::pg_catalog.float8") == (123456.789,)
+        assert arm.effective(chosen) == chosen
+        assert arm.query("SELECT 123456.789::pg_catalog.float8") == (123456.789,)
+        assert arm.rows("SHOW idle_session_timeout") == [("0",)]
+
+
+def test_a_function_beside_the_one_of_an_extension_is_not_run(hostile: str, pg18: RealServer) -> None:
+    pg18.execute(
+        """
+        CREATE EXTENSION pg_prewarm SCHEMA planted;
+        CREATE FUNCTION planted.pg_prewarm(pg_catalog.regclass) RETURNS int8 LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'a planted function was run'; END $$
+        """,
+        "hostile",
+    )
+    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
+    arm = Arm(Variant("default"), server, "hostile")
+    with contextlib.closing(arm), does_not_raise():
+        arm.prewarm()
 
 
 def test_libpqs_environment_is_honoured(pg18: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ def test_a_command_that_reads_ends_in_words(
 def test_a_silent_server_is_not_waited_for_longer_than_the_limit(server: RealServer) -> None:
     with contextlib.closing(connect(server.dsn)) as usual:
         assert usual.answer_limit_s == ANSWER_LIMIT_S
-    silent = Peer(upstream(server), after(5, instead(Instead.SILENCE)))
+    silent = Peer(upstream(server), after(3, instead(Instead.SILENCE)))
     with silent, contextlib.closing(connect(silent.dsn)) as connection:
         connection.answer_limit_s = 1.0
         with pytest.raises(psycopg.OperationalError) as caught:

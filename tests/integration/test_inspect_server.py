@@ -85,7 +85,12 @@ def test_every_setting_arrives_as_pg_settings_has_it(server: RealServer) -> None
         "SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,"
         " coalesce(enumvals, '{}'), sourcefile, sourceline, pending_restart FROM pg_settings"
     )
-    own = {"application_name", "transaction_isolation", "transaction_read_only"}  # of pgdyno's transaction
+    own = {
+        "application_name",
+        "client_encoding",
+        "transaction_isolation",
+        "transaction_read_only",
+    }  # pgdyno's
     expected = {row[0]: (*row[:10], tuple(row[10]), *row[11:]) for row in rows if row[0] not in own}
     found = {name: dataclasses.astuple(guc) for name, guc in seen.settings.items() if name not in own}
     assert found == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -9,17 +10,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from tests.fix_home import pgdyno
 from tests.fix_pooler import Application, Pooler, running_pooler
+from tests.fix_progress import Remembered
 from tests.fix_servers import RealServer, running_server
 
+from pgdyno.app.capturing import copy_data, sampled_copy, synthetic_copy
 from pgdyno.model.errors import RefusedError
-from pgdyno.server.connection.connection import connect, connect_to_change
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.server.connection.connection import connect, connect_to_change, dsn_of
+from pgdyno.server.process.dump import DumpRequest
+from pgdyno.store.workload_file import read_workload_file
 
 pytestmark = pytest.mark.server
 _DATABASE = "shop"
@@ -130,7 +138,46 @@ def test_a_plan_is_checked_through_a_pooler_and_leaves_the_session_as_it_was(
     assert (working.errors, len(working.states)) == ([], 1)
 
 
-def test_measuring_in_place_is_refused_before_it_sets_anything(pooler: Pooler, home: Path) -> None:
+@pytest.fixture
+def leftover(pooler: Pooler) -> Iterator[None]:
+    """A setting that an application has left in the pooled session, and that is planned for the server."""
+    with psycopg.connect(pooler.dsn_for("postgres", _DATABASE), autocommit=True) as careless:
+        careless.execute("SET maintenance_work_mem = '77MB'; SET work_mem = '77MB'")
+        yield
+        careless.execute("RESET maintenance_work_mem; RESET work_mem")
+
+
+def test_what_an_application_has_left_in_the_session_keeps_no_plan_from_its_check(
+    pooler: Pooler, home: Path, leftover: None
+) -> None:
+    dsn = pooler.dsn_for("postgres", _DATABASE)
+    done = pgdyno("inspect", "--json", "--dsn", dsn)
+    shown = json.loads(done.stdout)["server"]["settings"]
+    assert (shown["work_mem"]["setting"], shown["work_mem"]["source"]) == ("4096", "default")
+    done = pgdyno("apply", "--dry-run", "--allow-restart", "--dsn", dsn)
+    assert done.returncode == 0, done.stderr
+    assert "maintenance_work_mem" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["in the environment", "in the connection string"])
+def test_the_name_of_a_session_is_not_left_in_it(
+    name: str, pooler: Pooler, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dsn = pooler.dsn_for("app", _DATABASE)
+    if name == "in the environment":
+        monkeypatch.setenv("PGAPPNAME", "dba")
+    with contextlib.closing(
+        connect(dsn if name == "in the environment" else f"{dsn} application_name=dba")
+    ) as ours:
+        assert ours.execute("SELECT current_setting('application_name')").fetchone() == ("dba",)
+    monkeypatch.delenv("PGAPPNAME", raising=False)
+    with psycopg.connect(dsn, autocommit=True) as nameless:
+        assert nameless.execute("SHOW application_name").fetchone() == ("",)
+
+
+def test_measuring_in_place_is_refused_before_it_sets_anything(
+    pooler: Pooler, home: Path, leftover: None
+) -> None:
     dsn, restart = pooler.dsn_for("postgres", _DATABASE), ("--allow-restart", "--restart-command", "false")
     working = Application(dsn)
     with working.at_work():
@@ -189,6 +236,53 @@ def test_where_each_statement_has_another_session_the_servers_own_address_is_the
     assert caught.value.hint == (
         f"name the server's own address: --dsn 'host={server.socket_directory} port={server.port}'"
     )
+
+
+class _DumpReachedError(Exception):
+    """The server has been checked, and pg_dump would begin."""
+
+
+_COPYING: tuple[tuple[ModuleType, Callable[[CapturedWorkload, Path, str], object]], ...] = (
+    (copy_data, lambda workload, file, dsn: copy_data.copy_data(
+        workload, copy_data.CopyRequest(file, dsn, 1e9), Remembered())),
+    (synthetic_copy, lambda workload, file, dsn: synthetic_copy.synthetic_copy(
+        workload, synthetic_copy.SyntheticRequest(file, dsn), Remembered())),
+    (sampled_copy, lambda workload, file, dsn: sampled_copy.sampled_copy(
+        workload, sampled_copy.SampleRequest(file, dsn, 0.5, 1e9), Remembered())),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("own_home")
+@pytest.mark.parametrize(("module", "copy"), _COPYING, ids=["all of it", "synthetic", "sample"])
+def test_a_dump_comes_to_the_server_that_was_checked_and_no_other(
+    module: ModuleType,
+    copy: Callable[[CapturedWorkload, Path, str], object],
+    server: RealServer,
+    pooler: Pooler,
+    files: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[DumpRequest] = []
+
+    def dump(request: DumpRequest, _tell: object) -> None:
+        asked.append(request)
+        raise _DumpReachedError
+
+    monkeypatch.setattr(module, "dump_database", dump)
+    hosts = f"host={server.socket_directory},127.0.0.1 port={server.port},{pooler.port}"
+    captured = Path(files["captured"])
+    with pytest.raises(_DumpReachedError):
+        copy(read_workload_file(captured), captured, f"{hosts} user=app dbname={_DATABASE}")
+    there = conninfo_to_dict(asked[0].dsn)
+    assert (there["host"], there["port"]) == (str(server.socket_directory), str(server.port))
+
+
+def test_the_way_to_a_connection_names_its_address(server: RealServer, pooler: Pooler) -> None:
+    hosts = f"host=/nonexistent,localhost port={server.port},{pooler.port} user=app dbname={_DATABASE}"
+    with contextlib.closing(connect(hosts)) as connection:
+        there = conninfo_to_dict(dsn_of(connection, hosts))
+    assert (there["host"], there["hostaddr"]) == ("localhost", "127.0.0.1")
+    assert (there["port"], there["user"], there["dbname"]) == (str(pooler.port), "app", _DATABASE)
 
 
 def test_a_session_to_change_a_server_is_refused_before_anything_is_set(

@@ -31,7 +31,11 @@ _WATCHED_S = 60.0
     "--dsn", metavar="DSN", help="A running server: key=value pairs, a URI or service=…, as libpq takes."
 )
 @click.option(
-    "--for", "seconds", callback=duration, metavar="TIME", help="How long to watch the server [default: 60s]."
+    "--for",
+    "seconds",
+    callback=duration,
+    metavar="TIME",
+    help="How long to watch the server [default: 60s]. A pooler by session lends a session for all of it.",
 )
 @click.option(
     "--log",

@@ -18,23 +18,31 @@ from pgdyno.model.experiments.metric import METRICS, Readings
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.connection.connection import open_session
 from pgdyno.server.connection.connection_errors import control_failed
-from pgdyno.server.connection.control_connection import ControlConnection
+from pgdyno.server.connection.control_connection import (
+    OWN_SESSION,
+    ControlConnection,
+    Settings,
+    set_for_session,
+)
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
 DATABASE = "bench"  # of scratch servers
-# The search path comes first: a database or role may bring one with operators that somebody has planted.
-# Our queries take milliseconds, the size of a large database under load seconds.
-_LIMITED: LiteralString = (
-    "SET search_path = ''; SET statement_timeout = '120s'; SET application_name = 'pgdyno'"
-)
+# A database or role may bring a search path with operators that somebody has planted, and limits of its own.
+# Our queries take milliseconds, the size of a large database under load seconds; sessions wait for rounds.
+_LIMITED: Settings = {
+    **OWN_SESSION,
+    "statement_timeout": "120s",
+    "lock_timeout": "0",
+    "application_name": "pgdyno",
+}
 _ANSWER_LIMIT_S = 125.0  # a server that keeps to its own limit has answered by then
 # Invariants name tables of the workload's data set without a schema.
 _IN_PUBLIC: LiteralString = "SET search_path = pg_catalog, public"
 _UNLIMITED: LiteralString = "SET statement_timeout = 0"
 # What meters ask must not count as work: with costs of zero, even a look at a view takes workers.
-_WITHOUT_WORKERS: LiteralString = "SET max_parallel_workers_per_gather = 0"
-_AS_CONFIGURED: LiteralString = "RESET statement_timeout; RESET max_parallel_workers_per_gather"
+_WITHOUT_WORKERS: Settings = {**_LIMITED, "max_parallel_workers_per_gather": "0"}
+_AS_CONFIGURED: LiteralString = "RESET ALL; SET search_path = ''"
 _EFFECTIVE = """
 SELECT pg_catalog.lower(name), CASE WHEN name OPERATOR(pg_catalog.=) 'search_path' THEN reset_val
                                     ELSE pg_catalog.current_setting(name) END
@@ -57,8 +65,11 @@ FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm'
 """
+# All arguments with their types: in a copy there may be another function of that name, with fewer.
 _PREWARM = """
-SELECT pg_catalog.sum({}.pg_prewarm(c.oid::pg_catalog.regclass))
+SELECT pg_catalog.sum({}.pg_prewarm(
+    c.oid::pg_catalog.regclass, 'buffer'::pg_catalog.text, 'main'::pg_catalog.text,
+    NULL::pg_catalog.int8, NULL::pg_catalog.int8))
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 WHERE c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'i', 'm']::pg_catalog."char"[])
@@ -154,7 +165,7 @@ class Arm:
         with ExitStack() as stack:
             connection = stack.enter_context(closing(self.server.connect(self.database)))
             connection.answer_limit_s = _ANSWER_LIMIT_S
-            connection.execute(_LIMITED)
+            set_for_session(connection, _LIMITED)
             stack.pop_all()
         return connection
 
@@ -267,7 +278,7 @@ class Arm:
         try:
             if self._connection is None:
                 self._connection = self.connect()
-                self._connection.execute(_WITHOUT_WORKERS)
+                set_for_session(self._connection, _WITHOUT_WORKERS)
             return self._connection.execute(sql.encode(), parameters)
         except psycopg.OperationalError as error:
             raise self.lost(error) from error
@@ -278,9 +289,16 @@ class Arm:
         """Run a statement under another limit on its time. Raises: as ``_execute`` does."""
         self._execute(limit)
         rows = self._execute(sql, parameters)
-        self._execute(_LIMITED)
-        self._execute(_WITHOUT_WORKERS)
+        self._limit()
         return rows
+
+    def _limit(self) -> None:
+        """Set our own limits again. Raises: as ``_execute`` does."""
+        assert self._connection is not None  # noqa: S101 — it has just been used
+        try:
+            set_for_session(self._connection, _WITHOUT_WORKERS)
+        except psycopg.OperationalError as error:
+            raise self.lost(error) from error
 
     def _take_time(self, sql: str) -> None:
         """Run a statement for as long as the server works on it. Raises: as ``_execute`` does."""
@@ -291,7 +309,7 @@ class Arm:
                 self._connection.execute(sql.encode())
         except psycopg.OperationalError as error:
             raise self.lost(error) from error
-        self._execute(_LIMITED)
+        self._limit()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,13 @@ from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.answers import answers_of_postgresql
-from pgdyno.server.connection.connection import Connection, connect, open_session, require_no_pooler
+from pgdyno.server.connection.connection import (
+    Connection,
+    connect,
+    dsn_of,
+    open_session,
+    require_no_pooler,
+)
 from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
@@ -84,7 +90,9 @@ def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping
     with closing(connect(dsn)) as connection:
         require_no_pooler(connection)
         info, postmaster = connection.info, postmaster_of(connection, data_directory)
-        server = AttachedServer(dsn, info.host, info.port, info.user, postmaster.or_none())
+        server = AttachedServer(
+            dsn_of(connection, dsn), info.host, info.port, info.user, postmaster.or_none()
+        )
         return server, _environment(connection), postmaster
 
 

@@ -21,7 +21,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import NewCounts
-from pgdyno.server.connection.connection import Connection, connect
+from pgdyno.server.connection.connection import Connection, connect, dsn_of
 from pgdyno.server.inspection.columns import read_identity
 from pgdyno.server.sampling.log_files import LogSettings, read_files, read_head, read_log_settings
 
@@ -48,6 +48,7 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
         require_parsing(connection)
         settings = read_log_settings(connection)
         _, database = read_identity(connection)
+        dsn = dsn_of(connection, request.dsn)
     log, files = _in_order(request.files, settings)
     progress.step(f"reading {log.name}: {', '.join(path.name for path in files)}")
     load = LoggedLoad(database, Values(request.is_keeping_values))
@@ -56,7 +57,7 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
     load.finish()
     if not load.calls:
         raise _no_statement(load)
-    with closing(connect(request.dsn)) as connection:  # reading takes long: no session waits meanwhile
+    with closing(connect(dsn)) as connection:  # reading takes long: no session waits meanwhile
         progress.step(f"looking at {len(load.texts.sql)} statements")
         schema = read_schema(connection, load.texts.sql)
         observed = _with_types(connection, _observation(request.name, load, schema, settings), load)

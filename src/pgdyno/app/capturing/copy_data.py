@@ -14,7 +14,7 @@ from pgdyno.model import numbers
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
-from pgdyno.server.connection.connection import Connection, connect, require_no_pooler
+from pgdyno.server.connection.connection import Connection, connect, dsn_of, require_no_pooler
 from pgdyno.server.inspection.columns import read_identity
 from pgdyno.server.process.dump import DumpRequest, dump_database
 from pgdyno.server.process.installation import EMBEDDED, embedded_installation
@@ -41,11 +41,12 @@ def copy_data(workload: CapturedWorkload, request: CopyRequest, progress: Progre
     with closing(connect(request.dsn)) as connection:
         require_original(connection, workload, request.file)
         major = connection.info.server_version // 10_000
+        dsn = dsn_of(connection, request.dsn)
     target = request.file.with_suffix(DUMP_SUFFIX)
     pg_dump = programs_for(major).bin_directory / "pg_dump"
     progress.step(f"copying {workload.database}")
     dump_database(
-        DumpRequest(request.dsn, pg_dump, target, request.bytes_per_s),
+        DumpRequest(dsn, pg_dump, target, request.bytes_per_s),
         lambda done: progress.step(f"copying {workload.database}: {numbers.size(done)}"),
     )
     return target

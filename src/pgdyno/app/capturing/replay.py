@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.workload import CAPTURED
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import difference
-from pgdyno.server.connection.connection import connect, require_no_pooler
+from pgdyno.server.connection.connection import connect, dsn_of, require_no_pooler
 from pgdyno.server.connection.control_connection import READING, ControlConnection
 from pgdyno.server.connection.privileges import require_powerless
 from pgdyno.server.inspection.columns import foreign_tables, read_identity
@@ -71,6 +71,7 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
     """
     with closing(connect(request.dsn)) as connection:
         _require_a_copy(connection, workload, request)
+        request = replace(request, dsn=dsn_of(connection, request.dsn))
         database = connection.info.dbname
         statistics = find_statement_statistics(connection, of_others=False)
         progress.step("reading values of columns")

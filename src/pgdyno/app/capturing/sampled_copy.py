@@ -29,6 +29,7 @@ from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.linked_table import Link, LinkedTable
+from pgdyno.server.connection.connection import dsn_of
 from pgdyno.server.connection.privileges import require_powerless
 from pgdyno.server.inspection.linked_tables import (
     LinkedTables,
@@ -97,7 +98,7 @@ def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: P
             progress.step("copying the schema")
             dump_database(
                 DumpRequest(
-                    request.dsn, pg_dump, schema, SCHEMA_BYTES_PER_S,
+                    dsn_of(source.connection, request.dsn), pg_dump, schema, SCHEMA_BYTES_PER_S,
                     is_schema_only=True, snapshot=source.snapshot,
                 ),
                 lambda _: None,

@@ -28,7 +28,7 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.table_statistics import StoredTable
-from pgdyno.server.connection.connection import connect
+from pgdyno.server.connection.connection import connect, dsn_of
 from pgdyno.server.inspection.table_statistics import FORMS_OF_VALUES, filled_views, read_table_statistics
 from pgdyno.server.process.dump import DumpRequest, dump_database, restore_keys, restore_tables
 from pgdyno.server.process.instance import Instance
@@ -50,8 +50,9 @@ class SyntheticRequest:
 
 @dataclass(frozen=True)
 class _Original:
-    """The catalogue and the statistics of the original."""
+    """The catalogue and the statistics of the original, and the way to it."""
 
+    dsn: str
     major: int
     tables: tuple[StoredTable, ...]
     views: tuple[tuple[str, str], ...]
@@ -75,7 +76,7 @@ def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progre
         progress.step("copying the schema")
         pg_dump = programs.bin_directory / "pg_dump"
         dump_database(
-            DumpRequest(request.dsn, pg_dump, schema, SCHEMA_BYTES_PER_S, is_schema_only=True),
+            DumpRequest(original.dsn, pg_dump, schema, SCHEMA_BYTES_PER_S, is_schema_only=True),
             lambda _: None,
         )
         installation = find_installation(programs.name, place)
@@ -103,6 +104,7 @@ def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:
     with closing(connect(request.dsn, settings=FORMS_OF_VALUES)) as connection:
         require_original(connection, workload, request.file)
         return _Original(
+            dsn_of(connection, request.dsn),
             connection.info.server_version // 10_000,
             read_table_statistics(connection),
             filled_views(connection),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime
+from typing import LiteralString
 
 from pgdyno.journal.session.query import Connect, Connection, value
 from pgdyno.model.errors import ServerError
 
 _LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is swamped
 _POLL_S = 0.02
+_LOAD_TIME: LiteralString = """
+SELECT pg_catalog.date_part('epoch', pg_catalog.pg_conf_load_time())::pg_catalog.float8
+"""
 
 
 def reload_and_wait(connection: Connection, connect: Connect) -> None:
@@ -32,6 +35,6 @@ def reload_and_wait(connection: Connection, connect: Connect) -> None:
         time.sleep(_POLL_S)
 
 
-def _loaded_at(connect: Connect) -> datetime:
+def _loaded_at(connect: Connect) -> float:
     with connect() as connection:
-        return value(connection, "SELECT pg_catalog.pg_conf_load_time()", datetime)
+        return value(connection, _LOAD_TIME, float)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from typing import LiteralString
 
 from pgdyno.journal.session.query import Connect, value
 from pgdyno.model.errors import ConnectionFailedError, ServerStartError, UsageError
@@ -23,6 +23,9 @@ from pgdyno.model.errors import ConnectionFailedError, ServerStartError, UsageEr
 DEFAULT_LIMIT_S = 120.0  # a shutdown checkpoint of a large, busy server takes tens of seconds
 _POLL_S = 0.1
 _OUTPUT_BYTES = 2000
+_START_TIME: LiteralString = """
+SELECT pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
+"""
 
 
 @dataclass(frozen=True)
@@ -83,17 +86,17 @@ class CommandRestarter:
                 detail=said or None,
             )
 
-    def _started_at(self) -> datetime | ConnectionFailedError:
+    def _started_at(self) -> float | ConnectionFailedError:
         """Return when the running server started, or why it takes no connections."""
         try:
             with self.connect() as connection:
-                return value(connection, "SELECT pg_catalog.pg_postmaster_start_time()", datetime)
+                return value(connection, _START_TIME, float)
         except ConnectionFailedError as error:
             return error
 
 
-def _words(state: datetime | ConnectionFailedError) -> str:
-    return "the old server still runs" if isinstance(state, datetime) else f"{state.message}: {state.detail}"
+def _words(state: float | ConnectionFailedError) -> str:
+    return "the old server still runs" if isinstance(state, float) else f"{state.message}: {state.detail}"
 
 
 def command_restarter(

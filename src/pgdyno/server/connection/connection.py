@@ -27,12 +27,14 @@ from pgdyno.server.connection.connection_errors import (
     failures_in_words,
 )
 from pgdyno.server.connection.control_connection import (
+    OWN_SESSION,
     READING,
-    STATEMENT_TIMEOUT_S,
     ControlConnection,
     ReadingConnection,
     Settings,
     look,
+    server_pid,
+    set_for_session,
 )
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
@@ -44,19 +46,26 @@ _NO_MODE = "pgdyno-does-not-connect"
 _PASSWORDS = frozenset({"password", "sslpassword", "oauth_client_secret"})
 _KEYS = frozenset({"scram_client_key", "scram_server_key"})  # libpq takes them for "debug" options
 _SHOWN_AS_STARS = b"*"  # dispchar of PQconndefaults: "password field - hide value"
-# The search path comes first: a database or role may bring one with operators that somebody has planted.
-_LIMITS = b"SET search_path = ''; SET statement_timeout = '%ds'; SET lock_timeout = '%ds'" % (
-    STATEMENT_TIMEOUT_S,
-    STATEMENT_TIMEOUT_S,
-)
-_NAME = b"SET application_name = 'pgdyno'"
+# libpq sends the encoding as a session begins, where it counts more than that of a role or database; a pooler
+# keeps it for each client. No name is sent: PgBouncer would leave it to clients that have none.
+_SENT = {"client_encoding": "UTF8", "application_name": ""}
 _WITHOUT_TRANSACTIONS = "statement pooling mode"  # PgBouncer's words for a refused BEGIN; it translates none
 # Asked whatever the search path is: everything has its schema.
-_PID: LiteralString = "SELECT pg_catalog.pg_backend_pid()"
 _OWN_ADDRESS: LiteralString = """
 SELECT pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.current_setting('port'),
        (SELECT setting FROM pg_catalog.pg_settings
         WHERE name OPERATOR(pg_catalog.=) 'unix_socket_directories')
+"""
+# Take back a role that the owner of a database has chosen for all who come there.
+_OWN_ROLE: LiteralString = """
+SELECT pg_catalog.set_config('role', 'none', false)
+FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) AS c (setting)
+LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.setdatabase
+LEFT JOIN pg_catalog.pg_roles r ON r.oid OPERATOR(pg_catalog.=) s.setrole
+WHERE c.setting OPERATOR(pg_catalog.~) '^role='
+  AND COALESCE(d.datname, pg_catalog.current_database()) OPERATOR(pg_catalog.=) pg_catalog.current_database()
+  AND COALESCE(r.rolname, session_user) OPERATOR(pg_catalog.=) session_user
+HAVING pg_catalog.bool_and(r.rolname IS NULL AND d.datname IS NOT NULL)
 """
 _NAMING = ("dbname", "service")  # a service names a database as well
 
@@ -73,36 +82,39 @@ def connect(
     """
     with _failures_named(dsn), ExitStack() as stack:
         connection = stack.enter_context(closing(_open(ReadingConnection, dsn, database)))
-        connection.settings = settings
-        try:
-            with look(connection, {}):  # statements that belong together have one session
-                [[pid]] = connection.execute(_PID).fetchall()
-        except psycopg.OperationalError as error:
-            if _WITHOUT_TRANSACTIONS not in str(error):
-                raise
-            connection = stack.enter_context(closing(_open(ReadingConnection, dsn, database)))
-            raise _no_session(connection, "it gives every statement another session of the server") from None
-        if not connection.info.parameter_status("application_name"):
-            # In a session of others, the name is set for each transaction alone.
-            connection.settings = {**settings, "application_name": "pgdyno"}
-            if pid == connection.info.backend_pid:
-                ControlConnection.execute(connection, _NAME)
+        connection.settings = {**settings, "application_name": _name(dsn)}
+        if server_pid(connection) == connection.info.backend_pid:
+            set_for_session(connection, {**OWN_SESSION, "application_name": _name(dsn)})
+        else:
+            _require_transactions(connection, dsn, database)
         stack.pop_all()
     return connection
+
+
+def _require_transactions(connection: ReadingConnection, dsn: str | None, database: str | None) -> None:
+    """Refuse a pooler in whose sessions no statements belong together. Raises: psycopg.Error."""
+    try:
+        with look(connection, {}):
+            pass
+    except psycopg.OperationalError as error:
+        if _WITHOUT_TRANSACTIONS not in str(error):
+            raise
+        with closing(_open(ReadingConnection, dsn, database)) as another:
+            raise _no_session(another, "it gives every statement another session of the server") from None
 
 
 def connect_to_change(dsn: str | None = None, *, database: str | None = None) -> ControlConnection:
     """Connect in autocommit mode to change a server, in a session of pgdyno's own, which has limits.
 
-    The search path is empty, so that names and operators without a schema are PostgreSQL's own.
+    The search path is empty, so that names and operators without a schema are PostgreSQL's own; what
+    the database's owner has set for its sessions does not count, a role included.
     Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection;
     RefusedError behind a pooler, before anything is set.
     """
     with _failures_named(dsn), ExitStack() as stack:
         connection = stack.enter_context(closing(open_session(dsn, database=database)))
-        connection.execute(_LIMITS)
-        if not connection.info.parameter_status("application_name"):
-            connection.execute(_NAME)
+        set_for_session(connection, {**OWN_SESSION, "application_name": _name(dsn)})
+        connection.execute(_OWN_ROLE)
         stack.pop_all()
     return connection
 
@@ -126,7 +138,7 @@ def require_no_pooler(connection: Connection) -> None:
     A pooler gives its clients process ids of its own. Raises: RefusedError.
     """
     with failures_in_words():
-        [[pid]] = connection.execute(_PID).fetchall()
+        pid = server_pid(connection)
     if pid != connection.info.backend_pid:
         raise _no_session(
             connection, "settings and locks would stay in a session of the server that others use as well"
@@ -134,13 +146,18 @@ def require_no_pooler(connection: Connection) -> None:
 
 
 def _open(kind: type[_Kind], dsn: str | None, database: str | None) -> _Kind:
-    ours: dict[str, Any] = {}  # no name: PgBouncer would leave it to clients that have none
+    ours: dict[str, Any] = {**_SENT}
     if database is not None:
         ours["dbname"] = database
     if "connect_timeout" not in _parse(dsn) and "PGCONNECT_TIMEOUT" not in os.environ:
         ours["connect_timeout"] = CONNECT_TIMEOUT_S
     # A prepared statement would stay in the session, which may be a pooler's.
     return kind.connect(dsn or "", autocommit=True, prepare_threshold=None, **ours)
+
+
+def _name(dsn: str | None) -> str:
+    """Return the name of pgdyno's sessions: the user's own, if there is one."""
+    return str(_parse(dsn).get("application_name") or os.environ.get("PGAPPNAME") or "pgdyno")
 
 
 def _no_session(connection: Connection, why: str) -> RefusedError:
@@ -180,6 +197,18 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
     if database is not None or "PGDATABASE" not in os.environ:
         parameters["dbname"] = database or "postgres"
     return make_conninfo("", **parameters)
+
+
+def dsn_of(connection: Connection, dsn: str | None) -> str:
+    """Return a connection string that leads to where this connection does: of several hosts, the one.
+
+    ``dsn`` is what it was made with.
+    """
+    info = connection.info
+    where: dict[str, Any] = {"host": info.host, "port": info.port}
+    if info.hostaddr:
+        where["hostaddr"] = info.hostaddr
+    return make_conninfo(dsn or "", **where)
 
 
 def describe(connection: Connection) -> str:

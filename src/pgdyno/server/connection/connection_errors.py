@@ -68,6 +68,10 @@ _HINTS = (
         r"timeout expired",
         "is the address right, and does a firewall allow the port? connect_timeout= waits longer",
     ),
+    (
+        r"due to (?:statement|transaction|idle-session) timeout",
+        r"the role or the database sets this limit (psql: \drds); name another one, such as dbname=postgres",
+    ),
     (r"resolve host|translate host name", "check the host name, or use its address"),
     (r"definition of service", "services are defined in ~/.pg_service.conf or the file PGSERVICEFILE names"),
 )

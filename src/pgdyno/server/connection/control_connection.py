@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Any, LiteralString, NamedTuple, Self, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import generators, sql
@@ -34,11 +34,25 @@ STATEMENT_TIMEOUT_S = (
 )
 Settings: TypeAlias = Mapping[str, str | None]
 READING: Settings = {
-    "search_path": "",
     "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
+    "transaction_timeout": "0",
     "lock_timeout": f"{STATEMENT_TIMEOUT_S}s",
+    "search_path": "",
+    "datestyle": "ISO",  # of what is shown; in which order days and months are read stays the database's
+    "extra_float_digits": "1",
+    "quote_all_identifiers": "off",
 }
-"""Settings of a transaction that looks at a server."""
+"""Settings of a transaction that looks at a server: whoever owns the database may have chosen others."""
+
+OWN_SESSION: Settings = {
+    **READING,
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+"""Settings of a session that nobody else has."""
+
+_SINCE = {"idle_session_timeout": 140_000, "transaction_timeout": 170_000}
+"""Settings that not all versions have."""
 
 # Arbitrary: pgdyno may be stopped between two statements, and must not keep a pooler's session then.
 _BOUNDED: Settings = {"idle_in_transaction_session_timeout": "60s"}
@@ -197,8 +211,36 @@ def look(connection: psycopg.Connection[Row], settings: Settings) -> Iterator[No
 def _setting(connection: psycopg.Connection[Row], settings: Settings) -> bytes:
     """Return the statement that sets them as SET LOCAL does; NULL acts as SET LOCAL … TO DEFAULT."""
     one = sql.SQL("pg_catalog.set_config({}, {}, true)")
-    each = [one.format(*pair) for pair in {"transaction_read_only": "on", **settings}.items()]
+    each = [one.format(*pair) for pair in _known(connection, {"transaction_read_only": "on", **settings})]
     return sql.SQL("SELECT {}").format(sql.SQL(", ").join(each)).as_bytes(connection)
+
+
+def set_for_session(connection: psycopg.Connection[Row], settings: Settings) -> None:
+    """Set those of the settings that the server knows, for the rest of the session. Raises: psycopg.Error."""
+    psycopg.Connection.execute(connection, _setting_alone(connection, "SET", settings), prepare=False)
+
+
+def server_pid(connection: psycopg.Connection[Row]) -> int:
+    """Return the server process that answers; whatever limits its database or role has, they do not end it.
+
+    What sets the limits has nothing to plan, and ends with the message. Raises: psycopg.Error.
+    """
+    limits = {"transaction_timeout": "0", "statement_timeout": READING["statement_timeout"]}
+    asking = _setting_alone(connection, "SET LOCAL", limits) + b"; SELECT pg_catalog.pg_backend_pid()"
+    [[pid]] = psycopg.Connection.execute(connection, asking, prepare=False).fetchall()
+    return int(pid)
+
+
+def _setting_alone(connection: psycopg.Connection[Row], command: LiteralString, settings: Settings) -> bytes:
+    """Return statements that set one setting each."""
+    one = sql.SQL(command + " {} TO {}")
+    each = [one.format(sql.Identifier(name), value) for name, value in _known(connection, settings)]
+    return sql.SQL("; ").join(each).as_bytes(connection)
+
+
+def _known(connection: psycopg.Connection[Row], settings: Settings) -> list[tuple[str, str | None]]:
+    version = connection.info.server_version
+    return [(name, value) for name, value in settings.items() if version >= _SINCE.get(name, 0)]
 
 
 def parameter_types(connection: psycopg.Connection[Row], statement: bytes) -> tuple[int, ...]:

@@ -12,13 +12,30 @@ from pgdyno.model.servers.secrets import redacted
 from pgdyno.model.servers.server import SettingOverride
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
-from pgdyno.server.connection.control_connection import ReadingConnection, Settings, look
+from pgdyno.server.connection.control_connection import OWN_SESSION, ReadingConnection, look
 from pgdyno.server.connection.query import Row, ask_rows
 
-# With these, pg_settings shows where the server has them from. The query below has no operator.
-_AS_CONFIGURED: Settings = dict.fromkeys(
-    ("search_path", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-)
+_OURS = ["application_name", *OWN_SESSION]
+_PATIENCE_MS = 1000  # arbitrary; reading settings takes milliseconds
+# With what is set in the session taken back, pg_settings shows where the server has it from: what pgdyno has
+# set, and behind a pooler what others have. The encoding stays as this client reads it, and a timeout that
+# would end the reading stays as it is: its value is known all the same.
+_TAKEN_BACK: LiteralString = """
+    SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
+      FROM pg_catalog.pg_settings
+     WHERE source OPERATOR(pg_catalog.=) 'session'
+       AND (pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
+            OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %s)
+       AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.current_setting('is_superuser')
+                                                     OPERATOR(pg_catalog.=) 'on')
+       AND NOT name OPERATOR(pg_catalog.=) ANY (
+           '{client_encoding,transaction_isolation,transaction_read_only,transaction_deferrable}'
+           ::pg_catalog.text[])
+       AND CASE WHEN name OPERATOR(pg_catalog.~)
+                     '^(statement|transaction|idle_in_transaction_session)_timeout$'
+                THEN reset_val OPERATOR(pg_catalog.=) '0'
+                     OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) %s
+                ELSE true END"""
 _OVERRIDES: LiteralString = """
     SELECT r.rolname, d.datname, c.setting,
            LEAST(CASE WHEN r.rolconnlimit OPERATOR(pg_catalog.>=) 0 AND NOT r.rolsuper
@@ -37,7 +54,9 @@ def read_settings(connection: Connection) -> dict[str, Guc]:
     A session that may be a pooler's has values that others have set there: they are not the server's.
     Raises: ServerError if the server does not show its settings.
     """
-    with failures_in_words(), look(connection, _AS_CONFIGURED):
+    with failures_in_words(), look(connection, {}):
+        connection.execute(_TAKEN_BACK, (_OURS, connection.info.backend_pid, _PATIENCE_MS))
+        # Whatever the search path is now: the query has no operator.
         rows = ask_rows(connection, SETTINGS_QUERY, "pg_settings")
     if isinstance(rows.value, Unknown):
         raise ServerError("the server does not show its settings", detail=rows.value.reason)

@@ -99,6 +99,7 @@ class Instance:
                 user=SUPERUSER,
                 dbname=database,
                 autocommit=True,
+                client_encoding="UTF8",
                 connect_timeout=_CONNECT_TIMEOUT_S,
             )
             connection.answer_limit_s = LONG_LIMIT_S

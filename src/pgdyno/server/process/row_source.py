@@ -31,13 +31,10 @@ _SETTINGS: Settings = {
     "statement_timeout": f"{LONG_LIMIT_S:.0f}s",
     "idle_in_transaction_session_timeout": "0",
 }
-# Not all versions have them. What has become a view, or a table of another server, is not read; the
-# transaction takes its time.
-_LATER_SETTINGS = """
-SELECT pg_catalog.set_config(s.name, wanted.value, true)
-FROM pg_catalog.pg_settings s
-JOIN (VALUES ('restrict_nonsystem_relation_kind', 'view, foreign-table'), ('transaction_timeout', '0'))
-     AS wanted (name, value) ON wanted.name OPERATOR(pg_catalog.=) s.name
+# Not all versions have it. What has become a view, or a table of another server, is not read.
+_LATER_SETTING = """
+SELECT pg_catalog.set_config(name, 'view, foreign-table', true)
+FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'restrict_nonsystem_relation_kind'
 """
 # These functions see the present, unlike queries of catalogues in this snapshot. A view has no file, and no
 # partitioned table becomes one.
@@ -64,7 +61,7 @@ class RowSource:
         """Begin to read. Raises: ConnectionFailedError, ServerError."""
         with failures_in_words(), closing(connect(dsn)) as connection, look(connection, _SETTINGS):
             with failures_in_words():
-                connection.execute(_LATER_SETTINGS)
+                connection.execute(_LATER_SETTING)
                 [[snapshot]] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
             yield cls(connection, str(snapshot), bytes_per_s)
 

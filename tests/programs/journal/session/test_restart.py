@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tests.fix_restarts import LIMIT_S, in_vain
 from pgdyno.journal.session.restart import CommandRestarter, command_restarter
 from pgdyno.model.errors import ConnectionFailedError, ServerStartError, UsageError
 
-BEFORE = datetime(2026, 11, 21, tzinfo=UTC)
+BEFORE = 1_795_219_200.0
 INTERRUPTED = """
 import os, pathlib, signal, sys
 os.kill(os.getppid(), int(sys.argv[2]))
@@ -39,8 +38,8 @@ class Server:
         return nullcontext(self)
 
     @property
-    def started(self) -> datetime:
-        return BEFORE + timedelta(seconds=self.mark.exists())
+    def started(self) -> float:
+        return BEFORE + self.mark.exists()
 
 
 @pytest.fixture(autouse=True)
