@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.fix_servers import free_port, owned_directory, unprivileged_user, wait_until
@@ -43,6 +44,13 @@ class DaskProcesses:
         words = ("--nthreads", "1", "--resources", f"{machine}=1", "--preload", _LOADED)
         place = ("--local-directory", str(self.home / f"dask-{machine}"), "--host", host)
         return self._start("worker", self.address, *words, *place, *options, is_root=is_root)
+
+    def await_workers(self, count: int) -> None:
+        """Wait until workers are there with whom starts them again: one killed before that ends both."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            wait_until(lambda: [*client.run(_state, nanny=True).values()] == ["running"] * count, 100)
 
     def run(self, *argv: str) -> subprocess.CompletedProcess[str]:
         """Run a program as the workers' user, with a PGDYNO_HOME of its own."""
@@ -79,6 +87,10 @@ class DaskProcesses:
             )
         )
         return self._started[-1]
+
+
+def _state(dask_worker: Any) -> str:
+    return str(dask_worker.status.name)
 
 
 @contextmanager

@@ -50,6 +50,10 @@ def test_they_do_not_keep_an_apply_away(server: RealServer, monkeypatch: pytest.
 
 
 def test_an_edit_of_another_setting_is_seen_beside_them(server: RealServer) -> None:
-    server.append_configuration("tcp_user_timeout = 40s\nwork_mem = 5MB\ndatestyle = 'ISO, MDY'\n")
+    """Also of those that pgdyno sets in its own sessions."""
+    ours = "statement_timeout = 1h\nlock_timeout = 1min\nidle_session_timeout = 1h\n"
+    server.append_configuration(f"tcp_user_timeout = 40s\nwork_mem = 5MB\ndatestyle = 'ISO, MDY'\n{ours}")
     found = edits(server, server.dsn).for_reload
-    assert sorted(one.partition(" ")[0] for one in found) == ["datestyle", "work_mem"]
+    assert sorted(one.partition(" ")[0] for one in found) == [
+        "datestyle", "idle_session_timeout", "lock_timeout", "statement_timeout", "work_mem",
+    ]  # fmt: skip

@@ -20,6 +20,19 @@ _FILES: LiteralString = """
     SELECT sourcefile, sourceline, name, setting, applied, error
       FROM pg_catalog.pg_file_settings
      ORDER BY seqno"""
+# What is set in this session hides where the server has a setting from. The search path stays: others may
+# have chosen theirs; and so does what would end the reading, or is not of this session.
+_TAKEN_BACK: LiteralString = """
+    SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
+      FROM pg_catalog.pg_settings
+     WHERE source OPERATOR(pg_catalog.=) 'session' AND context OPERATOR(pg_catalog.=) 'user'
+       AND NOT name OPERATOR(pg_catalog.=) ANY (
+           '{search_path,client_encoding,transaction_isolation,transaction_read_only,transaction_deferrable}'
+           ::pg_catalog.text[])
+       AND CASE WHEN name OPERATOR(pg_catalog.~) '_timeout$'
+                THEN reset_val OPERATOR(pg_catalog.=) '0'
+                     OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) 1000
+                ELSE true END"""
 _BY_NAME: LiteralString = " WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower(%s)"
 
 
@@ -61,7 +74,10 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
 @answers_of_postgresql()
 def read_gucs(connection: Connection) -> dict[str, Guc]:
     """Return the settings that sessions begin with, by name."""
-    return {guc.name: guc.of_new_sessions() for guc in map(guc_of, run(connection, SETTINGS_QUERY))}
+    with connection.transaction(force_rollback=True):
+        run(connection, _TAKEN_BACK)
+        rows = run(connection, SETTINGS_QUERY)
+    return {guc.name: guc.of_new_sessions() for guc in map(guc_of, rows)}
 
 
 @answers_of_postgresql()

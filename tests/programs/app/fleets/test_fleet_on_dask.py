@@ -100,6 +100,7 @@ def test_the_answer_of_a_killed_worker_is_made_again_by_dask(dask: DaskProcesses
     dask.worker("db1")
     dask.worker("db2")
     made.answer("db1", 0)
+    dask.await_workers(2)
     made.answer("db2", 1)
     outcomes = run(dask.address, replace(made, killed="db2"))
     assert [one.reason for one in outcomes] == [None, None]
