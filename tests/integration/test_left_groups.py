@@ -11,7 +11,7 @@ import pytest
 from tests.fix_home import pgdyno
 
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.probing.spinners import find_top
+from pgdyno.host.probing.spinners import _remove_left, find_top
 from pgdyno.model.facts import Unknown
 
 BENCH = ("bench", "pgbench-select", "--scale", "1", "--embedded", "--block", "1s", "--blocks", "1")
@@ -27,12 +27,21 @@ def test_the_next_command_removes_the_group_of_a_killed_one(command: tuple[str, 
         pytest.skip(top.reason)
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         pass
-    left, of_a_living_one = (Path(top, f"pgdyno-awake-{pid}") for pid in (ended.pid, os.getppid()))
+    left = Path(top, f"pgdyno-awake-{ended.pid}")
     left.mkdir()
-    of_a_living_one.mkdir()
     try:
         assert pgdyno(*command).returncode == 0
-        assert (left.exists(), of_a_living_one.exists()) == (False, True)
+        assert not left.exists()
     finally:
-        for group in filter(Path.exists, (left, of_a_living_one)):
-            group.rmdir()
+        if left.exists():
+            left.rmdir()
+
+
+def test_the_group_of_a_living_one_stays(tmp_path: Path) -> None:
+    """It is empty for a moment, before anything runs in it."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    for pid in (ended.pid, os.getpid()):
+        (tmp_path / f"pgdyno-awake-{pid}").mkdir()
+    _remove_left(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [f"pgdyno-awake-{os.getpid()}"]

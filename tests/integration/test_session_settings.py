@@ -23,7 +23,7 @@ _CHOSEN = (
     ("client_encoding", "SQL_ASCII"), ("role", "mallory"), ("default_transaction_read_only", "on"),
     ("statement_timeout", "900ms"), ("transaction_timeout", "900ms"), ("idle_session_timeout", "1min"),
     ("idle_in_transaction_session_timeout", "900ms"), ("lock_timeout", "900ms"),
-    ("quote_all_identifiers", "on"),
+    ("quote_all_identifiers", "on"), ("exit_on_error", "on"),
 )  # fmt: skip
 _LEFT = {"intervalstyle", "default_transaction_read_only"}  # they change nothing that is read or done
 
@@ -125,3 +125,14 @@ def test_what_is_applied_is_reverted(server: RealServer, chosen: tuple[str, str]
     done = pgdyno("revert", "--dsn", dsn)
     assert done.returncode == 0, done.stderr
     assert server.execute(changed) == [(0,)]
+
+
+def test_a_role_that_may_not_see_all_is_not_thrown_out_for_asking(server: RealServer) -> None:
+    """With exit_on_error a refusal ends the session."""
+    server.execute("CREATE ROLE plain LOGIN")
+    choose(server, "exit_on_error", "on")
+    try:
+        done = pgdyno("inspect", "--dsn", server.dsn_for("plain", _DATABASE))
+        assert done.returncode == 0, done.stderr
+    finally:
+        server.execute(f"ALTER DATABASE {_DATABASE} RESET ALL")

@@ -39,9 +39,11 @@ def workspace() -> Workspace:
 
 
 def _as_its_owner(root: Path) -> str | None:
-    """Return how root works with another user's home; None if it is root's, or of a user without a name."""
+    """Return how to go on; None if root's own home is to be mended, or belongs to a user without a name."""
     if os.geteuid() != 0:
-        return None
+        return (
+            f"set PGDYNO_HOME to a directory that you alone can change; or chmod go-w what is yours of {root}"
+        )
     try:
         owner = pwd.getpwuid(root.stat().st_uid)
     except (OSError, KeyError):

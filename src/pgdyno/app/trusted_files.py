@@ -23,7 +23,7 @@ from pgdyno.model.errors import RefusedError
 class Weakness:
     """A place through which others could change a file or directory, and why; the command that mends it.
 
-    None mends a directory of another user's that leads there: it is that user's.
+    None mends what is another user's: it is that user's to change.
     """
 
     place: Path
@@ -72,15 +72,15 @@ def _weakness_of(place: Path, status: os.stat_result, *, is_passed: bool) -> Wea
     caller = os.geteuid()
     if status.st_uid not in (0, caller):
         why = f"belongs to {_name_of(status.st_uid)}, and you are {_name_of(caller)}"
-        return Weakness(place, why, None if is_passed else ("chown", _name_of(caller), str(place)))
+        mending = None if is_passed or caller != 0 else ("chown", _name_of(caller), str(place))
+        return Weakness(place, why, mending)
     if stat.S_ISLNK(status.st_mode) or (is_passed and status.st_mode & stat.S_ISVTX):
         return None
     writer = "everybody" if status.st_mode & stat.S_IWOTH else _group_that_writes(status)
-    return (
-        None
-        if writer is None
-        else Weakness(place, f"can be changed by {writer}", ("chmod", "go-w", str(place)))
-    )
+    if writer is None:
+        return None
+    mending = ("chmod", "go-w", str(place)) if caller in (0, status.st_uid) else None
+    return Weakness(place, f"can be changed by {writer}", mending)
 
 
 def _group_that_writes(status: os.stat_result) -> str | None:

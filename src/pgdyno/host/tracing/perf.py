@@ -109,6 +109,12 @@ def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_nam
         env={"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C", "DEBUGINFOD_URLS": ""},
     ) as process:
         assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
-        yield from process.stdout
+        is_read = False
+        try:
+            yield from process.stdout
+            is_read = True
+        finally:
+            if not is_read:  # nobody reads on, and the terminal does not interrupt it
+                process.kill()
     if process.returncode != 0:
         raise ServerError("perf script could not read what perf record has written")

@@ -261,7 +261,7 @@ def _checksum(entry: Mapping[str, Json]) -> str:
 
 
 def _require_ours(directory: Path, status: os.stat_result) -> None:
-    if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise StorageError(
             f"the journal in {directory} is not used",
             detail="others than you and root can write it, and what it says is restored with your rights",

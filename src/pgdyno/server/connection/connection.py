@@ -67,6 +67,7 @@ WHERE c.setting OPERATOR(pg_catalog.~) '^role='
   AND COALESCE(r.rolname, session_user) OPERATOR(pg_catalog.=) session_user
 HAVING pg_catalog.bool_and(r.rolname IS NULL AND d.datname IS NOT NULL)
 """
+_WHERE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
 _NAMING = ("dbname", "service")  # a service names a database as well
 
 
@@ -156,7 +157,7 @@ def _open(kind: type[_Kind], dsn: str | None, database: str | None) -> _Kind:
 
 
 def _name(dsn: str | None) -> str:
-    """Return the name of pgdyno's sessions: the user's own, if there is one."""
+    """Return the name of pgdyno's sessions: the user's own, unless it is in a service file alone."""
     return str(_parse(dsn).get("application_name") or os.environ.get("PGAPPNAME") or "pgdyno")
 
 
@@ -202,9 +203,14 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
 def dsn_of(connection: Connection, dsn: str | None) -> str:
     """Return a connection string that leads to where this connection does: of several hosts, the one.
 
-    ``dsn`` is what it was made with.
+    ``dsn`` is what it was made with, and stays as it is if it names one host: that may move, by its name.
     """
-    info = connection.info
+    info, named = connection.info, _parse(dsn)
+    given = [named.get(of) or os.environ.get(variable) or "" for of, variable in _WHERE.items()]
+    if not any("," in str(one) for one in given) and not (
+        named.get("service") or os.environ.get("PGSERVICE")
+    ):
+        return dsn or ""
     where: dict[str, Any] = {"host": info.host, "port": info.port}
     if info.hostaddr:
         where["hostaddr"] = info.hostaddr

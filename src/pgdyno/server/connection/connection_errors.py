@@ -70,7 +70,7 @@ _HINTS = (
     ),
     (
         r"due to (?:statement|transaction|idle-session) timeout",
-        r"the role or the database sets this limit (psql: \drds); name another one, such as dbname=postgres",
+        r"a limit of the role, the database or the server (psql: \drds): try dbname=postgres or another role",
     ),
     (r"resolve host|translate host name", "check the host name, or use its address"),
     (r"definition of service", "services are defined in ~/.pg_service.conf or the file PGSERVICEFILE names"),

@@ -41,6 +41,7 @@ READING: Settings = {
     "datestyle": "ISO",  # of what is shown; in which order days and months are read stays the database's
     "extra_float_digits": "1",
     "quote_all_identifiers": "off",
+    "exit_on_error": "off",  # what a role may not is asked, and the refusal counted on
 }
 """Settings of a transaction that looks at a server: whoever owns the database may have chosen others."""
 

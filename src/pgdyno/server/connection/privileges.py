@@ -78,7 +78,7 @@ def require_powerless(connection: Connection, deed: str) -> None:
     raise RefusedError(
         f'role "{info.user}" {power}',
         detail=f"{deed} with its rights: functions of any role that can create one would have them, too",
-        hint="connect as the application's role, which runs these statements anyway: "
+        hint="connect as the application's role: "
         f"--dsn 'host={info.host} port={info.port} dbname={info.dbname} user=…'",
     )
 

@@ -86,6 +86,7 @@ _SHARED: LiteralString = (
 )
 _PRELOADED = "shared_preload_libraries"
 _LOADED = (_PRELOADED, "session_preload_libraries", "archive_library", "oauth_validator_libraries")
+_OF_SOME = ("database", "user", "database user")
 _LOADED_AS_PLUGINS = "local_preload_libraries"
 _PATHS = ("dynamic_library_path", "extension_control_path")
 _UNSUPPORTED = re.compile(r'invalid authentication method "([^"]+)": not supported by this build')
@@ -174,7 +175,11 @@ def _named(server: Server) -> Iterator[str]:
     Not the plugins of these: any role may name some for itself, which must neither be loaded as a superuser
     nor keep the server from other programs.
     """
-    values = [(guc.name, guc.setting) for guc in server.settings.values()]
+    values = [
+        (guc.name, guc.setting)
+        for guc in server.settings.values()
+        if guc.name != _LOADED_AS_PLUGINS or guc.source not in _OF_SOME
+    ]
     values += [
         (one.name, one.value) for one in server.overrides.or_else(()) if one.name != _LOADED_AS_PLUGINS
     ]

@@ -166,7 +166,7 @@ def _require_all_rows(rows: Sequence[Sequence[Any]]) -> None:
     if unread := [path for path, may_read, *_ in paths if not may_read]:
         raise PrivilegeError(
             f"the role may not read {_listed(unread)}",
-            hint="connect as a role with SELECT on all tables: GRANT pg_read_all_data TO …",
+            hint="connect as a role with SELECT on these tables, such as the application's",
         )
     if policed := [path for path, _, is_policed, _ in paths if is_policed]:
         raise RefusedError(

@@ -78,8 +78,9 @@ class Account:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run a program as this user, with variables besides its own, and return its outputs.
 
-        It has a session of its own: in ours it could type commands into our terminal.
-        Raises: ServerError if it does not end in time, or says more than 256 MB; it is ended then.
+        It has a session of its own: in ours it could type commands into our terminal. What it leaves running
+        is ended if that keeps an output open.
+        Raises: ServerError if it does not end in time, or says more than 256 MB; all of it is ended then.
         """
         process = subprocess.Popen(
             self.command(argv),
@@ -95,7 +96,7 @@ class Account:
             try:
                 output, errors = _outputs(process, argv[0], limit_s)
             finally:
-                if process.poll() is None:
+                if process.returncode is None:  # not waited for: its group is still its own
                     os.killpg(process.pid, signal.SIGKILL)
         return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
@@ -149,7 +150,11 @@ def _outputs(process: subprocess.Popen[bytes], program: str, limit_s: float | No
         while selector.get_map():
             if time.monotonic() >= ends_s:
                 raise _too_slow(program, limit_s)
-            for key, _ in selector.select(_LOOK_S):
+            ready = selector.select(_LOOK_S)
+            if not ready and _has_ended(process):
+                os.killpg(process.pid, signal.SIGKILL)
+                break
+            for key, _ in ready:
                 if chunk := os.read(key.fd, _CHUNK_BYTES):
                     key.data.extend(chunk)
                 else:
@@ -165,6 +170,11 @@ def _outputs(process: subprocess.Popen[bytes], program: str, limit_s: float | No
         raise _too_slow(program, limit_s) from None
     output, errors = (bytes(buffer) for buffer in said.values())
     return output, errors
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it has ended, without waiting for it: its number stays its own."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _too_slow(program: str, limit_s: float | None) -> ServerError:

@@ -34,6 +34,7 @@ _OPTIONS = (
     "--no-security-labels", "--no-tablespaces", "--no-password", "--lock-wait-timeout=10s",
 )  # fmt: skip
 _CHUNK_BYTES = 1 << 18
+_LIST_LIMIT_S = 600.0  # arbitrary; of a large database it takes a second
 _SHOWN_BYTES = 2000
 _ENTRY = re.compile(r"^\d+; \d+ \d+ (?P<kind>[A-Z][A-Z ]*[A-Z]) (?P<rest>.*)$")
 _FAILED = re.compile(r"^pg_restore: from TOC entry \d+; \d+ \d+ (?P<entry>.*) \S+$", re.MULTILINE)
@@ -266,7 +267,7 @@ class _Restoring:
 def _listed(server: Instance, program: str, dump: Path) -> list[tuple[str, str | None]]:
     """Return the lines of a dump's table of contents, and the kind of object of each."""
     with dump.open("rb") as source:
-        done = server.account.run([program, "--list"], stdin=source)
+        done = server.account.run([program, "--list"], limit_s=_LIST_LIMIT_S, stdin=source)
     if done.returncode != 0:
         raise ServerError(
             f'"{dump}" cannot be read by {program}',

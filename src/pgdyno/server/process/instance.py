@@ -29,6 +29,7 @@ from pgdyno.server.process.processes import children, is_alive, is_stopped
 
 _START_TIMEOUT_S = 60.0
 _SLOW_START_TIMEOUT_S = 600.0  # under lackey: seconds, and more than a minute on a crowded host
+_INITDB_TIMEOUT_S = 600.0  # arbitrary; it takes a second or two
 _STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
 _CONNECT_TIMEOUT_S = 120  # milliseconds at work, seconds on a crowded host, half a minute there under lackey
 _POLL_S = 0.02
@@ -355,7 +356,7 @@ def initialise(
         *options,
     ]
     with recorded(data_directory) as lock:
-        done = account.run(argv, pass_fds=(lock,))
+        done = account.run(argv, limit_s=_INITDB_TIMEOUT_S, pass_fds=(lock,))
     if done.returncode != 0:
         raise ServerStartError(
             f"could not create a data directory in {data_directory}",

@@ -22,6 +22,7 @@ _REDO_FILE = re.compile(r"^Latest checkpoint's REDO WAL file:\s+([0-9A-F]{24})$"
 _SEGMENT_BYTES = re.compile(r"^Bytes per WAL segment:\s+(\d+)$", re.MULTILINE)
 _LOG_BYTES = 1 << 32  # the last eight digits of a name count the segments within these
 _CHUNK_BYTES = 1 << 20
+_READ_LIMIT_S = 60.0  # arbitrary; it takes milliseconds
 _PRIVATE = 0o077  # umask: files of a data directory are their owner's alone
 
 
@@ -74,7 +75,7 @@ def fill_ahead(
 
 def _read_position(installation: Installation, account: Account, data_directory: Path) -> WalPosition:
     argv = [installation.program("pg_controldata"), str(data_directory)]
-    done = account.run(argv, environment={"LC_ALL": "C"})
+    done = account.run(argv, limit_s=_READ_LIMIT_S, environment={"LC_ALL": "C"})
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
         raise ServerError(f'pg_controldata could not read "{data_directory}"', detail=said)

@@ -22,7 +22,8 @@ _SOURCE = "pg_stat_statements"
 _TRACKED = "pg_stat_statements.track_planning"
 # The owners of extension and schema could put a view of their own in place of the extension's.
 _SCHEMA: LiteralString = """
-    SELECT n.nspname::pg_catalog.text, pg_catalog.bool_and(o.rolsuper)
+    SELECT n.nspname::pg_catalog.text,
+           pg_catalog.bool_and(o.rolsuper OR o.rolname OPERATOR(pg_catalog.=) session_user)
       FROM pg_catalog.pg_extension e
       JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
       JOIN pg_catalog.pg_database d ON d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
@@ -75,10 +76,11 @@ def _schema(connection: Connection) -> str | Unknown:
     found = ask_rows(connection, _SCHEMA, "pg_extension").or_else(())
     if not found:
         return Unknown("this database has no extension pg_stat_statements")
-    [[schema, is_of_superusers]] = found
-    if is_of_superusers or power_of(connection) is None:
+    [[schema, is_safe]] = found
+    if is_safe or power_of(connection) is None:
         return str(schema)
     return Unknown(
-        f'others than superusers own the schema "{schema}" of pg_stat_statements, or the extension, and '
-        "could have code of theirs run with this role's rights: ask as another role"
+        f'the schema "{schema}" of pg_stat_statements, or the extension, is neither this role\'s nor a '
+        "superuser's: its owner could have code run with this role's rights. A role in pg_read_all_stats "
+        "that has no such rights can ask"
     )

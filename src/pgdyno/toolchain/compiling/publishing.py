@@ -42,9 +42,18 @@ def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
 
 
 def publish(prefix: Path, manifest: tuple[str, str]) -> None:
-    """Rename the hidden copy to ``prefix``, with its manifest (file name, text)."""
+    """Rename the hidden copy to ``prefix``, with its manifest (file name, text).
+
+    Raises: InstallationError if what was built has a directory of that name.
+    """
     name, text = manifest
     place = hidden(prefix) / name
+    if place.is_dir() and not place.is_symlink():
+        raise InstallationError(
+            f'what was built has a directory "{name}", where pgdyno writes what it is',
+            detail=str(place),
+            hint="build from other sources",
+        )
     place.unlink(missing_ok=True)  # what was built may have a link there
     place.write_text(text)
     hidden(prefix).rename(prefix)
@@ -56,7 +65,7 @@ def _require_links_within(directory: Path) -> None:
             raise InstallationError(
                 "what was built has a link that leads out of it",
                 detail=f"{link.relative_to(directory)} leads to {link.readlink()}",
-                hint="build from other sources",
+                hint="make it a relative link to what is installed",
             )
 
 

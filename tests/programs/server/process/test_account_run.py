@@ -69,11 +69,24 @@ def test_a_program_that_says_too_much_is_ended(tmp_path: Path, monkeypatch: pyte
     wait_until(lambda: group_has_ended(int((tmp_path / "group").read_text())))
 
 
-@pytest.mark.parametrize("words", ["sleep 1000 & sleep 1000", "exec >&- 2>&-; sleep 1000"])
+@pytest.mark.parametrize("words", ["sleep 1000 & sleep 1000", "exec >&- 2>&-; sleep 1000", "yes > /dev/null"])
 def test_a_program_that_does_not_end_is_ended_with_its_own(tmp_path: Path, words: str) -> None:
     with pytest.raises(ServerError) as caught:
         caller().run(["sh", "-c", f"echo $$ > {tmp_path}/group; {words}"], limit_s=1)
     assert caught.value.message == '"sh" did not end within 1 s'
+    wait_until(lambda: group_has_ended(int((tmp_path / "group").read_text())))
+
+
+def test_what_a_program_leaves_behind_holds_nothing_up_and_is_ended(tmp_path: Path) -> None:
+    done = caller().run(["sh", "-c", f"echo $$ > {tmp_path}/group; echo said; sleep 1000 & exit 3"])
+    assert (done.returncode, done.stdout) == (3, b"said\n")
+    wait_until(lambda: group_has_ended(int((tmp_path / "group").read_text())))
+
+
+def test_what_goes_on_saying_something_for_another_is_ended_in_time(tmp_path: Path) -> None:
+    words = f"echo $$ > {tmp_path}/group; while sleep 0.1; do echo more; done & exit 0"
+    with pytest.raises(ServerError, match="did not end within 2 s"):
+        caller().run(["sh", "-c", words], limit_s=2)
     wait_until(lambda: group_has_ended(int((tmp_path / "group").read_text())))
 
 

@@ -38,10 +38,13 @@ def make_used(scratch: Path) -> Path:
 def test_the_next_pgdyno_removes_what_a_killed_one_has_left(tmp_path: Path, elsewhere: Path) -> None:
     place = Workspace(tmp_path / ("long" * 40), caller())
     if (killed := os.fork()) == 0:
-        with place.scratch() as scratch, place.sockets(scratch) as sockets:
-            (sockets / ".s.PGSQL.5432").touch()
-            os._exit(0)
-    os.waitpid(killed, 0)
+        try:
+            with place.scratch() as scratch, place.sockets(scratch) as sockets:
+                (sockets / ".s.PGSQL.5432").touch()
+                os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(killed, 0)[1] == 0
     (left,) = elsewhere.iterdir()
     assert (left.stat().st_mode & 0o777, len(list((place.root / "scratch").iterdir()))) == (0o700, 1)
     place.clear_abandoned()

@@ -75,6 +75,13 @@ def test_links_that_lead_out_of_an_installation_are_refused(
     assert caught.value.detail == f"bin/psql leads to {target}"
 
 
+def test_a_directory_in_place_of_the_manifest_is_refused(staged: Path, tmp_path: Path) -> None:
+    (staged / "manifest.json").mkdir()
+    put_beside(tmp_path / "built", staged, list)
+    with pytest.raises(InstallationError, match=r'has a directory "manifest\.json"'):
+        publish(tmp_path / "built", MANIFEST)
+
+
 def test_a_link_to_itself_is_copied(staged: Path, tmp_path: Path) -> None:
     (staged / "bin/loop").symlink_to("loop")
     assert (put_beside(tmp_path / "built", staged, list) / "bin/loop").is_symlink()

@@ -78,8 +78,8 @@ def test_a_text_without_address_uses_the_target() -> None:
         ("the database system is not yet accepting connections", "try again in a moment"),
         ("the database system is shutting down", "start the server"),
         ("the database system is in recovery mode", "a server process crashed"),
-        ("canceling statement due to statement timeout", "name another one, such as dbname=postgres"),
-        ("terminating connection due to idle-session timeout", "name another one"),
+        ("canceling statement due to statement timeout", "try dbname=postgres or another role"),
+        ("terminating connection due to idle-session timeout", "try dbname=postgres"),
     ],
 )
 def test_what_the_server_says_is_the_detail_and_has_a_hint(reason: str, hint: str) -> None:
