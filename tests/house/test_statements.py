@@ -38,6 +38,7 @@ _OWN = {
     "server/connection/control_connection.py: server_pid",
     "server/connection/control_connection.py: set_for_session",
     "server/connection/query.py: ask_rows",
+    "server/inspection/settings.py: read_settings",
     "server/inspection/table_statistics.py: _statistics",
     "server/process/dump.py: _restore",
     "server/process/workload_databases.py: _drop",

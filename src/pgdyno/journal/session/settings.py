@@ -13,26 +13,14 @@ from pgdyno.journal.session.query import AUTO_CONF, Connection, ask, run
 from pgdyno.model.errors import SettingError
 from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.servers.answers import answers_of_postgresql
-from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
+from pgdyno.model.servers.guc import SETTINGS_QUERY, TAKE_BACK, Guc, guc_of
 
 # Reading pg_file_settings first matters: it makes this session mark what waits for a restart.
 _FILES: LiteralString = """
     SELECT sourcefile, sourceline, name, setting, applied, error
       FROM pg_catalog.pg_file_settings
      ORDER BY seqno"""
-# What is set in this session hides where the server has a setting from. The search path stays: others may
-# have chosen theirs; and so does what would end the reading, or is not of this session.
-_TAKEN_BACK: LiteralString = """
-    SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
-      FROM pg_catalog.pg_settings
-     WHERE source OPERATOR(pg_catalog.=) 'session' AND context OPERATOR(pg_catalog.=) 'user'
-       AND NOT name OPERATOR(pg_catalog.=) ANY (
-           '{search_path,client_encoding,transaction_isolation,transaction_read_only,transaction_deferrable}'
-           ::pg_catalog.text[])
-       AND CASE WHEN name OPERATOR(pg_catalog.~) '_timeout$'
-                THEN reset_val OPERATOR(pg_catalog.=) '0'
-                     OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) 1000
-                ELSE true END"""
+_PATIENCE_MS = 1000  # arbitrary; reading settings takes milliseconds
 _BY_NAME: LiteralString = " WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) pg_catalog.lower(%s)"
 
 
@@ -75,7 +63,7 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
 def read_gucs(connection: Connection) -> dict[str, Guc]:
     """Return the settings that sessions begin with, by name."""
     with connection.transaction(force_rollback=True):
-        run(connection, _TAKEN_BACK)
+        run(connection, TAKE_BACK, ([], 0, _PATIENCE_MS))
         rows = run(connection, SETTINGS_QUERY)
     return {guc.name: guc.of_new_sessions() for guc in map(guc_of, rows)}
 

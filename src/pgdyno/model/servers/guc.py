@@ -124,6 +124,27 @@ SETTINGS_QUERY: LiteralString = """
     SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
            enumvals, sourcefile, sourceline, pending_restart
       FROM pg_catalog.pg_settings"""
+TAKE_BACK: LiteralString = """
+    SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
+      FROM pg_catalog.pg_settings
+     WHERE source OPERATOR(pg_catalog.=) 'session'
+       AND (pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
+            OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %s)
+       AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.current_setting('is_superuser')
+                                                     OPERATOR(pg_catalog.=) 'on')
+       AND NOT name OPERATOR(pg_catalog.=) ANY (
+           '{client_encoding,transaction_isolation,transaction_read_only,transaction_deferrable}'
+           ::pg_catalog.text[])
+       AND CASE WHEN name OPERATOR(pg_catalog.~)
+                     '^(statement|transaction|idle_in_transaction_session)_timeout$'
+                THEN reset_val OPERATOR(pg_catalog.=) '0'
+                     OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) %s
+                ELSE true END"""
+"""Takes back, until the transaction ends, what is set in the session: pg_settings then shows where the server
+has it from. Parameters: settings that are pgdyno's own; its process id as libpq knows it (behind a pooler
+that is another one, and all counts, as it does with 0); the shortest limit in ms that may end the reading:
+shorter ones stay, and so does the encoding, as this client reads it."""
+
 """Asks for the rows that ``guc_of`` reads; a condition may follow."""
 
 

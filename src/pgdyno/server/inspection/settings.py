@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from pgdyno.model.errors import ServerError
 from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.servers.guc import SETTINGS_QUERY, Guc, guc_of
+from pgdyno.model.servers.guc import SETTINGS_QUERY, TAKE_BACK, Guc, guc_of
 from pgdyno.model.servers.secrets import redacted
 from pgdyno.model.servers.server import SettingOverride
 from pgdyno.server.connection.connection import Connection
@@ -17,25 +17,6 @@ from pgdyno.server.connection.query import Row, ask_rows
 
 _OURS = ["application_name", *OWN_SESSION]
 _PATIENCE_MS = 1000  # arbitrary; reading settings takes milliseconds
-# With what is set in the session taken back, pg_settings shows where the server has it from: what pgdyno has
-# set, and behind a pooler what others have. The encoding stays as this client reads it, and a timeout that
-# would end the reading stays as it is: its value is known all the same.
-_TAKEN_BACK: LiteralString = """
-    SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
-      FROM pg_catalog.pg_settings
-     WHERE source OPERATOR(pg_catalog.=) 'session'
-       AND (pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
-            OR pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.<>) %s)
-       AND (context OPERATOR(pg_catalog.=) 'user' OR pg_catalog.current_setting('is_superuser')
-                                                     OPERATOR(pg_catalog.=) 'on')
-       AND NOT name OPERATOR(pg_catalog.=) ANY (
-           '{client_encoding,transaction_isolation,transaction_read_only,transaction_deferrable}'
-           ::pg_catalog.text[])
-       AND CASE WHEN name OPERATOR(pg_catalog.~)
-                     '^(statement|transaction|idle_in_transaction_session)_timeout$'
-                THEN reset_val OPERATOR(pg_catalog.=) '0'
-                     OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) %s
-                ELSE true END"""
 _OVERRIDES: LiteralString = """
     SELECT r.rolname, d.datname, c.setting,
            LEAST(CASE WHEN r.rolconnlimit OPERATOR(pg_catalog.>=) 0 AND NOT r.rolsuper
@@ -55,7 +36,7 @@ def read_settings(connection: Connection) -> dict[str, Guc]:
     Raises: ServerError if the server does not show its settings.
     """
     with failures_in_words(), look(connection, {}):
-        connection.execute(_TAKEN_BACK, (_OURS, connection.info.backend_pid, _PATIENCE_MS))
+        connection.execute(TAKE_BACK, (_OURS, connection.info.backend_pid, _PATIENCE_MS))
         # Whatever the search path is now: the query has no operator.
         rows = ask_rows(connection, SETTINGS_QUERY, "pg_settings")
     if isinstance(rows.value, Unknown):
