@@ -20,6 +20,7 @@ from pgdyno.app.capturing.capture import CaptureRequest, capture
 from pgdyno.app.capturing.replay import Replay, ReplayRequest, replay
 from pgdyno.app.installations import embedded
 from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.model.experiments.failures import failures_text
 from pgdyno.report.workloads.likeness_text import likeness_words
 from pgdyno.server.process.processes import cpu_ns
 
@@ -56,7 +57,8 @@ def main() -> None:
             server.execute("CREATE ROLE app LOGIN IN ROLE pg_read_all_data, pg_write_all_data")
             done = replay(workload, ReplayRequest(server.dsn_for("app", "copy"), seconds), Quiet())
             print(_row(title, workload, done, share), flush=True)
-            print(f"<!-- {likeness_words(done.likeness)}; {dict(done.run.errors)} -->", flush=True)
+            failed = failures_text(done.run.failures) or "none"
+            print(f"<!-- {likeness_words(done.likeness)}; failed: {failed} -->", flush=True)
 
 
 def _captured(server: RealServer, title: str, seconds: float) -> tuple[CapturedWorkload, float]:

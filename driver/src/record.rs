@@ -98,8 +98,8 @@ pub struct Counts {
     pub rows: u64,
     /// Transactions tried again after an error that permits it, by SQLSTATE.
     pub retries: BTreeMap<String, u64>,
-    /// Transactions given up, by SQLSTATE.
-    pub errors: BTreeMap<String, u64>,
+    /// Transactions given up, by SQLSTATE and by the statement that failed: empty if no statement did.
+    pub errors: BTreeMap<(String, &'static str), u64>,
     /// Connections opened again.
     pub reconnects: u64,
 }
@@ -140,9 +140,9 @@ impl Counts {
     }
 }
 
-fn add_counts(own: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>) {
-    for (code, count) in others {
-        *own.entry(code.clone()).or_default() += count;
+fn add_counts<Cause: Clone + Ord>(own: &mut BTreeMap<Cause, u64>, others: &BTreeMap<Cause, u64>) {
+    for (cause, count) in others {
+        *own.entry(cause.clone()).or_default() += count;
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
                 counts.latencies.record(latency);
                 counts.statements.entry(["read", "write"][at / 3]).or_default().record(latency / 2);
                 counts.clients[at % 2] += 1;
-                *counts.errors.entry("40001".into()).or_default() += 1;
+                *counts.errors.entry(("40001".into(), "update")).or_default() += 1;
             }
         }
         let [mut merged, other] = parts;

@@ -56,9 +56,20 @@ pub struct RoleResult {
     clients: Vec<ClientResult>,
     /// Transactions tried again, by SQLSTATE.
     pub retries: BTreeMap<String, u64>,
-    /// Transactions given up, by SQLSTATE.
-    pub errors: BTreeMap<String, u64>,
+    /// Transactions given up.
+    pub errors: Vec<GivenUp>,
     reconnects: u64,
+}
+
+/// Transactions given up for one reason.
+#[derive(Debug, Serialize)]
+pub struct GivenUp {
+    /// The error's code.
+    pub sqlstate: String,
+    /// The statement that failed; empty if the connection broke.
+    pub statement: &'static str,
+    /// How many.
+    pub count: u64,
 }
 
 /// One client.
@@ -134,11 +145,20 @@ pub fn arm_result(load: &Load, arm: usize, counts: &[Counts], running: Nanos) ->
             statements: names.into_iter().map(statement).collect(),
             clients: clients(counts),
             retries: counts.retries.clone(),
-            errors: counts.errors.clone(),
+            errors: given_up(counts),
             reconnects: counts.reconnects,
         }
     });
     ArmResult { name: load.arms[arm].name.clone(), running_s: seconds(running), roles: roles.collect() }
+}
+
+fn given_up(counts: &Counts) -> Vec<GivenUp> {
+    let one = |((code, statement), count): (&(String, &'static str), &u64)| GivenUp {
+        sqlstate: code.clone(),
+        statement,
+        count: *count,
+    };
+    counts.errors.iter().map(one).collect()
 }
 
 fn clients(counts: &Counts) -> Vec<ClientResult> {

@@ -54,7 +54,18 @@ pub enum Outcome {
     /// The transaction was committed.
     Committed,
     /// The transaction was given up with this error.
-    GivenUp(Error),
+    GivenUp(Failure),
+}
+
+/// Why a transaction was given up: the error, its code, and the statement that it is of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// In words.
+    pub error: Error,
+    /// Its SQLSTATE.
+    pub code: String,
+    /// The statement's name.
+    pub statement: &'static str,
 }
 
 /// How far a try of a transaction has come.
@@ -391,14 +402,14 @@ impl Session {
             self.write_from_start(manner, now);
             return Fed::Send;
         }
-        *counts.errors.entry(error.code.clone()).or_default() += 1;
         self.state = State::Idle;
-        let name = self
-            .transaction
-            .calls()
-            .get(self.attempt.call)
-            .map_or("a transaction", |call| manner.statements[call.statement].name);
-        Fed::Ended(Outcome::GivenUp(error.while_using_tables(&format!("run {name}"))))
+        let call = self.transaction.calls().get(self.attempt.call);
+        let statement = call.map_or("", |call| manner.statements[call.statement].name);
+        let code = error.code.clone();
+        *counts.errors.entry((code.clone(), statement)).or_default() += 1;
+        let named = if statement.is_empty() { "a transaction" } else { statement };
+        let error = error.while_using_tables(&format!("run {named}"));
+        Fed::Ended(Outcome::GivenUp(Failure { error, code, statement }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::time::Instant;
 
 use pgdyno_driver::record::Summary;
-use pgdyno_driver::results::{Interval, Phase, RoleResult};
+use pgdyno_driver::results::{GivenUp, Interval, Phase, RoleResult};
 use pgdyno_driver::run::Event;
 
 /// Describes an event; `None` if people need not see it.
@@ -62,10 +62,12 @@ fn describe_role(role: &RoleResult) -> String {
     if let Some(lag) = &role.lag_us {
         let _ = write!(text, "\n  schedule lag {}", describe_summary(lag));
     }
-    for (what, counts) in [("tried again", &role.retries), ("given up", &role.errors)] {
-        for (code, count) in counts {
-            let _ = write!(text, "\n  {what} after SQLSTATE {code}: {count}");
-        }
+    for (code, count) in &role.retries {
+        let _ = write!(text, "\n  tried again after SQLSTATE {code}: {count}");
+    }
+    for GivenUp { sqlstate, statement, count } in &role.errors {
+        let statement = if statement.is_empty() { String::new() } else { format!(" in {statement}") };
+        let _ = write!(text, "\n  given up after SQLSTATE {sqlstate}{statement}: {count}");
     }
     text
 }

@@ -1,5 +1,6 @@
-//! Logs every committed transaction in pgbench's format, `client transaction latency_us script epoch_s
-//! epoch_us`, so that whoever pairs servers in time can attribute each one exactly.
+//! Logs every transaction in pgbench's format, `client transaction latency_us script epoch_s epoch_us`, so that
+//! whoever pairs servers in time can attribute each one exactly. One that was given up has
+//! `failed:SQLSTATE:STATEMENT` in place of its latency.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -43,6 +44,20 @@ impl TransactionLog {
         self.file.write_all(&line[..used]).map_err(|error| unwritable(&self.path, &error))
     }
 
+    /// Adds a transaction that was given up at `ended`, after so many that were committed.
+    pub fn write_failed(
+        &mut self,
+        client: usize,
+        number: u64,
+        (code, statement): (&str, &str),
+        ended: Nanos,
+    ) -> Result<()> {
+        let word = format!("failed:{code}:{}", statement.replace(char::is_whitespace, "_"));
+        let (s, us) = (ended / SECOND, ended % SECOND / 1000);
+        writeln!(self.file, "{client} {number} {word} 0 {s} {us}")
+            .map_err(|error| unwritable(&self.path, &error))
+    }
+
     /// Makes everything visible to readers.
     pub fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(|error| unwritable(&self.path, &error))
@@ -62,9 +77,11 @@ mod tests {
         let prefix = std::env::temp_dir().join(format!("pgdyno-log-{}", std::process::id()));
         let mut log = TransactionLog::create(&prefix, 3).unwrap();
         log.write(7, 1, 1_234_567, 1_700_000_000_000_042_999).unwrap();
+        log.write_failed(7, 1, ("23505", "insert order"), 1_700_000_000_000_043_999).unwrap();
         log.flush().unwrap();
         let path = format!("{}.3", prefix.display());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "7 1 1234 0 1700000000 42\n");
+        let lines = "7 1 1234 0 1700000000 42\n7 1 failed:23505:insert_order 0 1700000000 43\n";
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), lines);
         std::fs::remove_file(path).unwrap();
     }
 }

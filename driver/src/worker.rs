@@ -21,7 +21,7 @@ use crate::random::Random;
 use crate::reconnect::{self, Lost, Reconnected};
 use crate::record::Counts;
 use crate::roster::Roster;
-use crate::session::{Outcome, Session, State};
+use crate::session::{Failure, Outcome, Session, State};
 use crate::transaction_log::TransactionLog;
 use crate::workload::Next;
 
@@ -234,7 +234,7 @@ impl Worker {
                     log.write(session.client_index, session.committed(), latency, now)?;
                 }
             }
-            Outcome::GivenUp(error) => {
+            Outcome::GivenUp(Failure { error, code, statement }) => {
                 let given_up = self.channels.given_up.fetch_add(1, Ordering::Relaxed) + 1;
                 if given_up > self.load.max_errors {
                     let limit = format!("more than {} transactions were given up", self.load.max_errors);
@@ -242,6 +242,7 @@ impl Worker {
                     let detail = detail.join("; ");
                     return Err(error.detail(detail));
                 }
+                self.log_failure(index, (&code, statement), now)?;
             }
             Outcome::Pending | Outcome::Unread => {}
         }
@@ -253,6 +254,17 @@ impl Worker {
             self.rest_or_enlist(index, now);
         }
         Ok(())
+    }
+
+    /// Logs that a session's transaction was given up, if it would have counted.
+    fn log_failure(&mut self, index: usize, cause: (&str, &str), now: Nanos) -> Result<()> {
+        let session = &self.sessions[index];
+        match &mut self.logs[session.arm] {
+            Some(log) if session.is_counted() => {
+                log.write_failed(session.client_index, session.committed(), cause, now)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Lets a session wait for its next transaction, after its think time.
@@ -345,10 +357,12 @@ impl Worker {
         let code = farewell.as_ref().map_or(CONNECTION_FAILURE, |farewell| farewell.code.as_str());
         if session.is_in_flight() {
             self.in_flight -= 1;
-            *counts[session.arm][session.role].errors.entry(code.into()).or_default() += 1;
+            *counts[session.arm][session.role].errors.entry((code.into(), "")).or_default() += 1;
+            self.log_failure(index, (code, ""), self.clock.now())?;
         } else {
             self.roster.remove(index);
         }
+        let session = &mut self.sessions[index];
         self.poller.deregister(session)?;
         session.disconnect();
         if session.state() == State::Finished {

@@ -235,7 +235,12 @@ def test_a_disk_that_fills_up_during_the_load_is_named_and_nothing_half_loaded_s
             scratch,
             Loads(
                 workspace,
-                partial(find_generator, bin_directory=installation.bin_directory, scratch_directory=scratch),
+                partial(
+                    find_generator,
+                    bin_directory=installation.bin_directory,
+                    scratch_directory=scratch,
+                    run=workspace.account.run,
+                ),
                 partial(find_driver, scratch),
                 scratch,
                 split_cpus((0,), is_wanted=False),

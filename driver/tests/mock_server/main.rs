@@ -13,7 +13,7 @@ mod pauses;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use mock::{Asked, Login, Mock, Reaction, message};
+use mock::{Asked, Login, Mock, Reaction, error, message};
 use program::{Driver, Ended, run};
 use serde_json::{Value, json};
 
@@ -201,7 +201,10 @@ fn errors_up_to_the_limit_are_counted_and_one_more_fails_the_run_whatever_thread
     };
     let more = ["-c", "2", "-j", "2", "--max-errors"];
     let role = run_tpcb(&Mock::start(failing_twice), &[&more[..], &["4"]].concat()).role(0);
-    assert_eq!((&role["errors"], by_client(&role)), (&json!({"23505": 4}), vec![2, 2]));
+    assert_eq!(
+        (&role["errors"], by_client(&role)),
+        (&json!([{"sqlstate": "23505", "statement": "begin", "count": 4}]), vec![2, 2])
+    );
     let error = run_tpcb(&Mock::start(failing_twice), &[&more[..], &["3"]].concat()).error();
     assert_eq!(error["sqlstate"], "23505");
     assert_eq!(error["message"], "could not run begin: the mock says 23505");
@@ -293,6 +296,35 @@ fn nonsense_is_refused_with_its_value() {
         driver.send(&command);
         assert_eq!(driver.end().error()["message"], expected);
     }
+}
+
+#[test]
+fn what_is_given_up_is_logged_with_its_sqlstate_and_its_statement() {
+    let asked = Mutex::new(0);
+    let mock = Mock::start(move |_| {
+        let mut asked = asked.lock().unwrap();
+        *asked += 1;
+        match *asked {
+            3 => Reaction::Fail("23505"),
+            6 => Reaction::Close(error("FATAL", "57P01")),
+            _ => Reaction::Complete,
+        }
+    });
+    let prefix = std::env::temp_dir().join(format!("pgdyno-failures-{}", std::process::id()));
+    let arms = json!([{"name": "mock", "target": mock.keywords(), "log_prefix": prefix}]);
+    let more = json!({"arms": arms, "count": 1, "max_errors": 9, "reconnect_s": 10.0});
+    let mut driver = Driver::serve(&merged(job(&mock), &more));
+    driver.event("ready");
+    driver.send(&json!({"do": "run"}));
+    driver.event("run-ended");
+    driver.close_input();
+    assert_eq!(driver.end().status, Some(0));
+    let log = format!("{}.0", prefix.display());
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(log).unwrap();
+    let words: Vec<_> = text.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    assert_eq!(words[..2], ["failed:23505:select-account", "failed:57P01:"], "{text}");
+    assert!(words.last().unwrap().parse::<u64>().is_ok(), "{text}");
 }
 
 #[test]

@@ -157,17 +157,17 @@ def replay(
 
 
 def _show_replay(done: Replay, *, is_json: bool) -> None:
-    from pgdyno.generators.given_up import errors_text
     from pgdyno.model.document import to_document
+    from pgdyno.model.experiments.failures import failures_text
     from pgdyno.report.elements.terminal import PlainTable
     from pgdyno.report.workloads.likeness_text import likeness_table, likeness_words
 
     if is_json:
         print_json({"replay": to_document(done), "likeness": done.likeness.least})
         return
-    errors = errors_text(done.run.errors) or "none"
+    failed = failures_text(done.run.failures) or "none"
     original = "" if done.original_tps is None else f" ({done.original_tps:.1f} in the original)"
-    echo(f"{done.run.tps:.1f} transactions per second{original}; failed: {errors}\n")
+    echo(f"{done.run.tps:.1f} transactions per second{original}; failed: {failed}\n")
     table = likeness_table(done.likeness)
     echo(f"{table.caption}:")
     print_wide(PlainTable(table))

@@ -10,6 +10,9 @@ from typing import Protocol
 
 from pgdyno.model.experiments.workload import PREPARED, Workload
 
+MOST_GIVEN_UP = 1_000_000
+"""Transactions after which our driver ends, where some may fail; how large a share may is decided later."""
+
 
 @dataclass(frozen=True)
 class Target:

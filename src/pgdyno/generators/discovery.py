@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 import sysconfig
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pgdyno.generators._contract import Generator
@@ -15,6 +18,10 @@ from pgdyno.model.errors import GeneratorMissingError
 
 _DRIVER = "pgdyno-driver"
 _TPCHGEN = "tpchgen-cli"
+_VERSION = re.compile(rb"\(PostgreSQL\) ([1-9][0-9])")
+
+Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
+"""Runs a program to its end, as the account that generators run as."""
 
 
 def find_driver(scratch_directory: Path) -> Driver:
@@ -66,14 +73,15 @@ def _copied(program: Path, directory: Path) -> Path:
     return copy
 
 
-def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path) -> Generator:
+def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path, run: Run) -> Generator:
     """Return the generator ``name``; pgbench is taken from ``bin_directory`` when it is there.
 
     ``scratch_directory`` receives the sysbench wrapper, readable by the account that runs it.
     Raises: GeneratorMissingError naming the package to install.
     """
     if name == "pgbench":
-        return Pgbench(_find_pgbench(bin_directory))
+        program = _find_pgbench(bin_directory)
+        return Pgbench(program, _major_of(program, run))
     if name == "sysbench":
         found = shutil.which("sysbench")
         if found is None:
@@ -87,6 +95,18 @@ def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path) -
         wrapper.chmod(0o644)
         return Sysbench(Path(found), wrapper)
     raise GeneratorMissingError(f'there is no load generator "{name}"', detail="known: pgbench, sysbench")
+
+
+def _major_of(program: Path, run: Run) -> int:
+    done = run([str(program), "--version"])
+    found = _VERSION.search(done.stdout)
+    if found is None:
+        raise GeneratorMissingError(
+            f'"{program}" does not say which version it is',
+            detail=(done.stderr or done.stdout)[-800:].decode(errors="replace").strip() or None,
+            hint="install PostgreSQL's client programs again",
+        )
+    return int(found[1])
 
 
 def _find_pgbench(bin_directory: Path) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pgdyno.generators.process import LoadProcess, wait_until_connected
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 _CONNECT_TIMEOUT_S = 60.0
 

@@ -1,4 +1,8 @@
-"""pgbench, unmodified: own or user scripts, per-transaction log (``--log``)."""
+"""pgbench, unmodified: own or user scripts, per-transaction log (``--log``).
+
+From PostgreSQL 15 on it tries a transaction again that a conflict has ended, and logs why it gave one up.
+Before 15, such an error ends its client.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,20 @@ from pgdyno.generators._contract import Command, LoadRequest, Target
 from pgdyno.model.errors import GeneratorError
 from pgdyno.model.experiments.workload import PgbenchScripts, Workload
 
+_MAX_TRIES = 10  # of a transaction; as of our driver
+_REPEATS_FROM_MAJOR = 15
+_REPEATING = (f"--max-tries={_MAX_TRIES}", "--failures-detailed")
+
 
 @dataclass(frozen=True)
 class Pgbench:
-    """pgbench at a path. One binary serves all arms, whatever their server's version."""
+    """pgbench at a path. One binary serves all arms, whatever their server's version.
+
+    ``major`` is its own version.
+    """
 
     program: Path
+    major: int
 
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
         """Return a closed-loop run.
@@ -34,6 +46,7 @@ class Pgbench:
             f"--jobs={min(request.threads, request.clients)}",
             f"--time={request.duration_s}",
             f"--random-seed={request.seed}",
+            *(_REPEATING if self.major >= _REPEATS_FROM_MAJOR else ()),
             "--log",
             f"--log-prefix={request.log_prefix}",
             *(script.option for script in workload.kind.scripts),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pgdyno.generators.turns import Servers, Turns
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 -- Runs one of sysbench's own scripts unchanged and logs every transaction in pgbench's format:
 --    client transaction latency_us script epoch_s epoch_us
--- so that pgdyno can count exactly what completed inside a slice. Environment:
+-- so that pgdyno can count exactly what completed inside a slice. A transaction that fails has
+-- failed:SQLSTATE: in place of its latency. sysbench begins it again with other keys if the error permits it; the
+-- latency of the one that succeeds includes the tries before. Environment:
 --    PGDYNO_SCRIPT   name of the sysbench script, for example oltp_read_only
 --    PGDYNO_LOG      prefix of the log files; one file per thread: PREFIX.THREAD
 -- Lines are written at once (line buffering), so that ending sysbench by a signal loses nothing.
@@ -20,7 +22,12 @@ local script_event = event
 local script_thread_init = thread_init
 local began = ffi.new("pgdyno_timespec")
 local ended = ffi.new("pgdyno_timespec")
-local log, thread, transaction
+local log, thread, transaction, is_repeated
+
+local function write(word)
+   log:write(string.format("%d %d %s 0 %d %d\n", thread, transaction, word,
+      tonumber(ended.tv_sec), math.floor(tonumber(ended.tv_nsec) / 1000)))
+end
 
 function thread_init()
    script_thread_init()
@@ -30,13 +37,21 @@ function thread_init()
    log:setvbuf("line")
 end
 
-function event()
-   ffi.C.clock_gettime(CLOCK_REALTIME, began)
-   script_event()
+function event(...)
+   if not is_repeated then
+      ffi.C.clock_gettime(CLOCK_REALTIME, began)
+   end
+   local is_done, problem = pcall(script_event, ...)
    ffi.C.clock_gettime(CLOCK_REALTIME, ended)
-   transaction = transaction + 1
-   local latency_us = (tonumber(ended.tv_sec) - tonumber(began.tv_sec)) * 1000000
-      + math.floor((tonumber(ended.tv_nsec) - tonumber(began.tv_nsec)) / 1000)
-   log:write(string.format("%d %d %d 0 %d %d\n", thread, transaction, latency_us,
-      tonumber(ended.tv_sec), math.floor(tonumber(ended.tv_nsec) / 1000)))
+   is_repeated = not is_done
+   if is_done then
+      transaction = transaction + 1
+      write(string.format("%d", (tonumber(ended.tv_sec) - tonumber(began.tv_sec)) * 1000000
+         + math.floor((tonumber(ended.tv_nsec) - tonumber(began.tv_nsec)) / 1000)))
+   else
+      if type(problem) == "table" and problem.errcode == sysbench.error.RESTART_EVENT then
+         write("failed:" .. problem.sql_state .. ":")
+      end
+      error(problem, 0)
+   end
 end

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgdyno.generators.driver_process import DriverProcess, Event
-from pgdyno.generators.given_up import errors_of, require_few
+from pgdyno.model.experiments.failures import Failures, added_up, failed_share, require_few
 
 _DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
 _INTERVAL_LIMIT_S = 300.0  # between two signs of life; it tells each second how far it is
@@ -14,11 +14,11 @@ _INTERVAL_LIMIT_S = 300.0  # between two signs of life; it tells each second how
 
 @dataclass(frozen=True)
 class TimedRun:
-    """The result. ``errors`` counts transactions that were given up, by SQLSTATE."""
+    """The result."""
 
     running_s: float
     transactions: int
-    errors: Mapping[str, int]
+    failures: tuple[Failures, ...]
 
     @property
     def tps(self) -> float:
@@ -27,9 +27,8 @@ class TimedRun:
 
     @property
     def failed_share(self) -> float:
-        """The share of the transactions that were given up."""
-        failed = sum(self.errors.values())
-        return failed / (failed + self.transactions) if failed else 0.0
+        """The share of the transactions that failed."""
+        return failed_share(self.transactions, self.failures)
 
 
 def run_for(
@@ -44,7 +43,7 @@ def run_for(
     while (event := driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
         tell(driver.expect("interval", event)["t_s"])
     (arm,) = driver.stop()["arms"]
-    return TimedRun(arm["running_s"], _transactions(arm), errors_of(arm))
+    return TimedRun(arm["running_s"], _transactions(arm), _failures(arm))
 
 
 @dataclass(frozen=True)
@@ -56,20 +55,32 @@ class RestingRun:
     def go_on(self, duration_s: float) -> int:
         """Issue transactions for a time; return how many were done when the clients rest again.
 
-        Raises: GeneratorFailedError, also if too many of them were given up.
+        Raises: GeneratorFailedError, also if too many of them failed.
         """
         self.driver.send({"do": "run", "duration_s": duration_s})
         while (event := self.driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
             self.driver.expect("interval", event)
         self.driver.send({"do": "phase", "name": "next"})
         phase = self.driver.expect("phase", self.driver.receive(_DRAIN_TIMEOUT_S))
-        require_few(phase)
         (arm,) = phase["arms"]
+        _require_few(arm)
         return _transactions(arm)
 
 
 def _transactions(arm: Event) -> int:
     return sum(role["transactions"] for role in arm["roles"])
+
+
+def _failures(arm: Event) -> tuple[Failures, ...]:
+    return added_up(
+        Failures(one["sqlstate"], one["count"], one["statement"])
+        for role in arm["roles"]
+        for one in role["errors"]
+    )
+
+
+def _require_few(arm: Event) -> None:
+    require_few(arm["name"], _transactions(arm), _failures(arm))
 
 
 def run_counted(driver: DriverProcess, job: str, when_connected: Callable[[], None]) -> None:
@@ -82,4 +93,5 @@ def run_counted(driver: DriverProcess, job: str, when_connected: Callable[[], No
     driver.send({"do": "run"})
     while (event := driver.receive(_INTERVAL_LIMIT_S))["event"] != "run-ended":
         driver.expect("interval", event)
-    require_few(driver.stop())
+    (arm,) = driver.stop()["arms"]
+    _require_few(arm)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 
 class Servers(Protocol):

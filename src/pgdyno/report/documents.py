@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pgdyno.experiments.verdicts.degree_settings import degree_settings
 from pgdyno.experiments.verdicts.durability import warnings
+from pgdyno.experiments.verdicts.failures import failed_transactions
 from pgdyno.experiments.verdicts.part_worths import attributions
 from pgdyno.experiments.verdicts.peer_effects import peer_effects
 from pgdyno.experiments.verdicts.query_degrees import query_degrees
@@ -43,6 +44,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
             name: {"likeness": one.least, "by_quantity": dict(one.by_quantity)}
             for name, one in experiment.likenesses.items()
         },
+        "failed_transactions": to_document(failed_transactions(experiment)),
         "void_blocks": [
             {"workload": b.workload, "round": b.round, "block": b.index, "reason": reason}
             for b in experiment.blocks

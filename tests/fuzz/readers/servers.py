@@ -78,7 +78,30 @@ def check_transactions(data: bytes) -> None:
         assert expected is None, error
         return
     assert expected is not None, "what is no log was taken for one"
-    assert (found.latency_us.tolist(), found.completed_ns.tolist(), found.failed) == expected
+    assert (
+        found.latency_us.tolist(),
+        found.completed_ns.tolist(),
+        sum(map(len, found.failed_ns.values())),
+    ) == expected
+
+
+def _is_failure(line: bytes) -> bool:
+    words = line.split(b" ")
+    if len(words) < 6 or not all(word.isdigit() for word in (*words[:2], *words[3:])):
+        return False
+    if int(words[4]) >= 9 * 10**9 or len(words[4]) > 10 or len(words[5]) > 6:
+        return False
+    kind, *rest = words[2].split(b":", 2)
+    if not rest:
+        return kind in {b"serialization", b"deadlock"}
+    return (
+        kind == b"failed"
+        and len(rest) == 2
+        and len(rest[0]) == 5
+        and all(48 <= one <= 57 or 65 <= one <= 90 for one in rest[0])
+        and len(rest[1]) <= 200
+        and all(33 <= one <= 126 for one in rest[1])
+    )
 
 
 def _by_lines(data: bytes) -> tuple[list[int], list[int], int]:
@@ -88,6 +111,8 @@ def _by_lines(data: bytes) -> tuple[list[int], list[int], int]:
         raise ValueError("the last line is not complete")
     for line in data.split(b"\n")[:-1]:
         if any(letter in line for letter in _WORDS):
+            if not _is_failure(line):
+                raise ValueError("not a failed transaction")
             failed += 1
             continue
         words = line.split(b" ")

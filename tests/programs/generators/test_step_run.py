@@ -36,7 +36,7 @@ ROLE: dict[str, Any] = {
     },
     "clients": [{"transactions": 3, "ended_s": 1.5}, {"transactions": 4, "ended_s": 2.0}],
     "retries": {"40001": 2},
-    "errors": {},
+    "errors": [],
 }
 
 

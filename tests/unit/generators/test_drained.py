@@ -84,20 +84,3 @@ def test_a_turn_that_was_not_asked_for_is_told_with_the_host() -> None:
     with pytest.raises(GeneratorFailedError) as caught:
         list(turns.take([1], slice_s=0.05, head_s=0.0, servers=ServerClocks([], [])))
     assert caught.value.message == "client1: it tells of a turn of arm '0' when arm 1 had one"
-
-
-@pytest.mark.parametrize(
-    "phase",
-    [
-        {},
-        {"arms": 7},
-        {"arms": ["a"]},
-        {"arms": [{"name": "a", "roles": [{"transactions": "many", "errors": {}}]}]},
-        {"arms": [{"name": "a", "roles": [{"transactions": -1, "errors": {"40001": 1}}]}]},
-        {"arms": [{"name": "a", "roles": [{"transactions": 1, "errors": {"40001": "x"}}]}]},
-    ],
-)
-def test_results_that_are_none_are_told_with_the_host(phase: Mapping[str, Any]) -> None:
-    with pytest.raises(GeneratorFailedError) as caught:
-        turns_of(Telling([phase])).end()
-    assert caught.value.message == "client1: its results are none of its kind"

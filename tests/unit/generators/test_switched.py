@@ -8,7 +8,7 @@ from functools import partial
 from pgdyno.generators.switched import SwitchedTurns
 from pgdyno.generators.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 
 class Noted:

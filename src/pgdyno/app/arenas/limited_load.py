@@ -20,7 +20,7 @@ from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers, Turns
 from pgdyno.model.experiments.experiment import Design, Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.server.process.processes import memory_bytes

@@ -22,12 +22,11 @@ from pgdyno.app.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.app.arenas.step_failure import failures_named
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.generators import driver
-from pgdyno.generators._contract import Generator, LoadRequest, Target
+from pgdyno.generators._contract import MOST_GIVEN_UP, Generator, LoadRequest, Target
 from pgdyno.generators.discovery import find_tpchgen
 from pgdyno.generators.driver import ArmTarget, Driver
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.generators.frozen import FrozenTurns
-from pgdyno.generators.given_up import MOST_ERRORS
 from pgdyno.generators.process import LoadProcess, run_to_end
 from pgdyno.generators.steps.step_run import longest_s, run_step
 from pgdyno.generators.steps.told_step import StepResult
@@ -253,7 +252,7 @@ class Loads:
             protocol=workload.protocol,
             rate_tps=workload.rate_tps,
             cpus=self.split.pinned,
-            max_errors=MOST_ERRORS if workload.captured else 0,
+            max_errors=MOST_GIVEN_UP if workload.captured else 0,
             first_schema=1 if workload.data_set.schemas else None,
         )
 

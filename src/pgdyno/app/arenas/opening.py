@@ -34,6 +34,8 @@ from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.workload_databases import WorkloadDatabases
 from pgdyno.server.process.workspace import Workspace
 
+_VERSION_LIMIT_S = 30.0
+
 
 @contextmanager
 def open_scratch_arena(
@@ -140,6 +142,11 @@ def _only_the_driver(name: str) -> NoReturn:
 
 def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:
     def find(name: str) -> Generator:
-        return find_generator(name, bin_directory=installation.bin_directory, scratch_directory=scratch)
+        return find_generator(
+            name,
+            bin_directory=installation.bin_directory,
+            scratch_directory=scratch,
+            run=partial(place.account.run, limit_s=_VERSION_LIMIT_S),
+        )
 
     return Loads(place, find, partial(find_driver, scratch), scratch, split)

@@ -15,12 +15,11 @@ from pgdyno.app.capturing.replay_pace import ReplayPace
 from pgdyno.app.local_machine import online_cpus, workspace
 from pgdyno.capture.likeness import likeness, seen_by_name
 from pgdyno.generators import driver
-from pgdyno.generators._contract import LoadRequest, Target
+from pgdyno.generators._contract import MOST_GIVEN_UP, LoadRequest, Target
 from pgdyno.generators.captured import captured_options
 from pgdyno.generators.discovery import find_driver
 from pgdyno.generators.driver import ArmTarget
 from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.generators.given_up import MOST_ERRORS
 from pgdyno.generators.timed_run import TimedRun, run_for
 from pgdyno.model.errors import RefusedError, ServerError
 from pgdyno.model.experiments.captured import CapturedWorkload
@@ -134,7 +133,7 @@ def _run(
         protocol=request.protocol or workload.protocol,
         rate_tps=request.pace.rate_tps,
         think_times_s=request.pace.pauses_s,
-        max_errors=MOST_ERRORS,
+        max_errors=MOST_GIVEN_UP,
     )
     with place.measuring(), place.scratch() as scratch:
         target = Target(

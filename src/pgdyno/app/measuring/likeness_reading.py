@@ -13,13 +13,13 @@ from dataclasses import replace
 from pgdyno.app.arenas.arena import Arena
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.capture.likeness import likeness, seen_by_name
-from pgdyno.generators.given_up import errors_text, require_few_errors
 from pgdyno.generators.timed_run import TimedRun
 from pgdyno.model import numbers
-from pgdyno.model.errors import ServerError, ServerStartError
+from pgdyno.model.errors import MeasurementError, ServerError, ServerStartError
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Design, Experiment
-from pgdyno.model.experiments.likeness import Likeness
+from pgdyno.model.experiments.failures import failures_text, require_few
+from pgdyno.model.experiments.likeness import LEAST_CALLS, Likeness
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.statement_counts import difference
@@ -38,7 +38,7 @@ def likened(
 ) -> Experiment:
     """Return the experiment with the likeness of each captured workload, or a note on why there is none.
 
-    Raises: ServerError, GeneratorFailedError.
+    Raises: ServerError, GeneratorFailedError; MeasurementError if a replay is another workload.
     """
     found, notes = dict(experiment.likenesses), list(experiment.notes)
     [baseline] = [one for one in experiment.variants if one.name == experiment.baseline]
@@ -48,7 +48,9 @@ def likened(
             continue  # at a rate, it is the workload of an experiment before; a grid has it in many cells
         progress.step(f"looking how like the original {workload.captured.name} is")
         try:
-            found[workload.captured.name], run = _likeness(arena, counting, workload, experiment.design)
+            like, run = _likeness(arena, counting, workload, experiment.design)
+            _require_alike(workload, like)
+            found[workload.captured.name] = like
             notes += (*_failures(workload, run), *_invariants(workload.captured))
         except ServerStartError as error:
             if _LIBRARY not in (error.detail or ""):
@@ -58,6 +60,17 @@ def likened(
     return replace(experiment, likenesses=found, notes=tuple(dict.fromkeys(notes)))
 
 
+def _require_alike(workload: Workload, found: Likeness) -> None:
+    if found.is_another_workload:
+        shares = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
+        raise MeasurementError(
+            f"the replay of {workload.name} is another workload than the original",
+            detail=f"shares that both have: {shares}; at least {LEAST_CALLS} of the calls are required",
+            hint="pgdyno workload replay lists the statements that differ; capture it from a complete log, "
+            "or measure the statements as a script of pgbench's: --script",
+        )
+
+
 def _invariants(workload: CapturedWorkload) -> Iterator[str]:
     if workload.invariants:
         names = ", ".join(one.name for one in workload.invariants)
@@ -65,10 +78,10 @@ def _invariants(workload: CapturedWorkload) -> Iterator[str]:
 
 
 def _failures(workload: Workload, run: TimedRun) -> Iterator[str]:
-    if run.errors:
+    if run.failures:
         yield (
             f"{numbers.share(run.failed_share)} of the transactions of {workload.name} failed on the copy "
-            f"({errors_text(run.errors)}): they count in no rate"
+            f"({failures_text(run.failures)}): they count in no rate"
         )
 
 
@@ -92,7 +105,7 @@ def _counted(arena: Arena, arm: Arm, workload: Workload, design: Design) -> tupl
         arena.loads.run_alone(arm, workload, design, design.warmup_s)
         before = statistics.read()
         run = arena.loads.run_alone(arm, workload, design, _COUNTED_S)
-        require_few_errors(arm.variant.name, run.transactions, run.errors)
+        require_few(arm.variant.name, run.transactions, run.failures)
         counted = difference(before, statistics.read())
         if counted is None:
             raise ServerError("the statistics of statements were reset while they were counted")

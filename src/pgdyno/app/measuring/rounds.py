@@ -48,6 +48,7 @@ from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, LoadHostLostError, MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
+from pgdyno.model.experiments.failures import require_few
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
@@ -289,6 +290,9 @@ def _measure(
         ObservedArm(arm.variant, parse_all(turns.logs(index)), _checkpoint_debt(running, workload, arm))
         for index, arm in enumerate(arms)
     ]
+    if design.kind is DesignKind.DUET:  # of trials, those of another variant may be better
+        best = min(observed, key=lambda arm: arm.transactions.failed_share)
+        require_few(best.variant.name, best.transactions.count, best.transactions.failures)
     statement = workload.statement
     run = ObservedRun(
         workload.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from pgdyno.workloads._pgbench import PGBENCH_DATA
 DUMP_SUFFIX = ".dump"
 """Of the copy of a database, beside the workload's file."""
 _FILE = ".toml"
+_NO_SQL = re.compile(r"/\*.*?\*/|--[^\n]*|^[ \t]*\\(?:[^\n]*\\\r?\n)*[^\n]*", re.DOTALL | re.MULTILINE)
+"""What a script may have besides: comments, and pgbench's own commands, which may take several lines."""
 _RESTORED = 5  # arbitrary: a dump is compressed and has no indexes
 
 
@@ -119,8 +122,15 @@ def parse_script(text: str) -> Script:
     if not count.isdigit() or int(count) < 1:
         raise UsageError(f'"{text}" has no valid weight', hint="write --script file.sql@3")
     try:
-        open_plain(Path(file)).close()
+        with open_plain(Path(file)) as script:
+            content = script.read().decode("latin-1")
     except OSError as error:
         hint = "write --script path/to/file.sql[@weight]"
         raise UsageError(f'could not read script "{file}"', detail=error.strerror, hint=hint) from error
+    if not _NO_SQL.sub("", content).strip(" \t\r\n;"):
+        raise UsageError(
+            f'script "{file}" has no SQL statement',
+            detail="without one, transactions cost the server nothing, and their rate says nothing",
+            hint="add the statements that are to be measured",
+        )
     return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))

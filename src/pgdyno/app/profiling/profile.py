@@ -24,6 +24,7 @@ from pgdyno.generators.transaction_log import log_label
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.model.errors import ServerError, ServerStartError, UsageError
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.failures import require_few
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.ports import Progress
@@ -159,6 +160,7 @@ def _results(
 ) -> Iterator[TransactionProfile]:
     for index, variant in enumerate(request.variants):
         log, processes = parse_all(profiling.turns.logs(index)), profiling.processes[index]
+        require_few(variant.name, log.count, log.failures)
         cycles = cycles_of(taken[index], processes, log, recorded)
         clients = request.workload.clients or request.design.clients
         profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))

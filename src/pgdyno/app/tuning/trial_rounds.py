@@ -7,7 +7,7 @@ search finds is proven afterwards by an experiment of its own, which keeps every
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -21,6 +21,7 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.load_hosts.regained import AfterLoss, end_without_host
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.experiments.design.workload_order import workloads_by_server
+from pgdyno.experiments.verdicts.failures import doubts
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import with_pools_for
 from pgdyno.meters import load as load_meters
@@ -136,13 +137,15 @@ class TrialRounds:
         try:
             tried = self.variant(CANDIDATE, candidate)
             self.arena.check([tried])
-            return self._round([*others.values(), tried])
+            counted = self._round([*others.values(), tried])
         except LoadHostLostError:
             raise
         except (ServerError, SettingError, GeneratorFailedError, MeasurementError) as error:
             self._round([*others.values()])  # else it is not the candidate's fault, and this says so
             said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
             raise CandidateFailedError(said) from error
+        _require_as_few_failures(counted, others)
+        return counted
 
     def _round(self, wanted: Sequence[Variant]) -> Counted:
         """Measure these servers once.
@@ -218,6 +221,14 @@ class TrialRounds:
             announce=self.progress.step,
             changed=frozenset(one.data_set.key for one in self.workloads.values() if not one.is_read_only),
         )
+
+
+def _require_as_few_failures(counted: Counted, others: Collection[str]) -> None:
+    """Raise CandidateFailedError if more transactions failed on the candidate than on the others."""
+    for workload, blocks in counted.items():
+        for other in others:
+            if why := doubts(blocks, workload, CANDIDATE, other):
+                raise CandidateFailedError(f"{workload}: {why}")
 
 
 def _ratios(logs: Mapping[str, float]) -> RoundRatios:

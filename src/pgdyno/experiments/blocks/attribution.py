@@ -12,13 +12,14 @@ Latencies are on the arm's own running clock: time during which its generator wa
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.failures import Failures
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class ArmCount:
     running_s: float
     latency_us: NDArray[np.int64]
     work: float  # transactions, or of those that were only partly within, the part that was
+    failures: tuple[Failures, ...] = ()
 
     def by_execution(self, executions: int) -> ArmCount:
         """Return the counts per execution, for transactions of several executions each.
@@ -41,7 +43,9 @@ class ArmCount:
         if executions == 1:
             return self
         none = np.empty(0, dtype=np.int64)
-        return ArmCount(self.transactions * executions, self.running_s, none, self.work * executions)
+        failures = tuple(replace(one, count=one.count * executions) for one in self.failures)
+        done = self.transactions * executions
+        return ArmCount(done, self.running_s, none, self.work * executions, failures)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,12 @@ def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behave
     completed = int(is_counted.sum())
     begins, ends = counted.begins[counted.is_in], counted.ends[counted.is_in]
     work = _parts_within(transactions, begins, ends) if is_long else float(completed)
-    return ArmCount(completed, float((ends - begins).sum()) / 1e9, latency_us, work)
+    failures = tuple(
+        Failures(sqlstate, count, statement)
+        for (sqlstate, statement), at_ns in transactions.failed_ns.items()
+        if (count := int((counted.which(at_ns) >= 0).sum()))
+    )
+    return ArmCount(completed, float((ends - begins).sum()) / 1e9, latency_us, work, failures)
 
 
 def completed_in_all(

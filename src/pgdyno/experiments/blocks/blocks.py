@@ -69,7 +69,7 @@ def arm_block(
     if (share := drain_share(slices, arm)) is not None:
         values[DRAIN_SHARE] = share
     values["frozen_cpu_share"] = frozen_s / (own_s + frozen_s) if own_s + frozen_s > 0 else 0.0
-    return ArmBlock(variant, count.transactions, count.running_s, values)
+    return ArmBlock(variant, count.transactions, count.running_s, values, failures=count.failures)
 
 
 def _frozen_s(slices: Sequence[Slice], arm: int) -> float:

@@ -26,6 +26,7 @@ from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
+from pgdyno.model.experiments.failures import failures_text
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, Readings
 from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
@@ -149,9 +150,12 @@ def _arm_block(
         for slices in (block.slices, block.counted)
     )
     if counted == 0:
+        failed = failures_text(arm.transactions.failures)
         raise MeasurementError(
             f"{arm.variant.name} completed no transaction in a block",
-            detail="leaving the block out would hide the worst behaviour of this variant",
+            detail=f"failed in the round: {failed}"
+            if failed
+            else "leaving the block out would hide the worst behaviour of this variant",
             hint="choose longer blocks with --block, or look in the server's log for the wait",
         )
     count = count_arm(

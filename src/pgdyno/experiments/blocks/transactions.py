@@ -2,7 +2,8 @@
 
 Format, one line per transaction (pgbench's ``--log``; the sysbench wrapper writes the same):
 ``client transaction latency_us script epoch_s epoch_us [lag] [retries]``. A transaction that failed has a
-word (``failed``, ``skipped``, ``serialization``, ``deadlock``) in place of its latency.
+word in place of its latency: pgbench's ``serialization`` or ``deadlock``, or ``failed:SQLSTATE:STATEMENT`` of
+the sysbench wrapper and of our driver; STATEMENT may be empty. A latency includes earlier tries.
 """
 
 from __future__ import annotations
@@ -10,18 +11,25 @@ from __future__ import annotations
 import re
 import string
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.model.errors import GeneratorFailedError
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.failures import Failures, added_up, failed_share
+from pgdyno.model.experiments.load_hosts import HostLog
 
 _COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()
 _ALLOWED = b"0123456789- \n"
+_FAILED = re.compile(
+    rb"[0-9]+ [0-9]+ (?:(serialization|deadlock)|failed:([0-9A-Z]{5}):([!-~]{0,200}))"
+    rb" [0-9]+ ([0-9]{1,10}) ([0-9]{1,6})(?: [0-9]+)*"
+)
+_SQLSTATES = {b"serialization": "40001", b"deadlock": "40P01"}
 _LONE_SIGN = re.compile(rb"-(?![0-9])|(?<=[0-9])-")  # numpy takes it for a number
 _BLANK, _LINE_FEED = b" \n"
 _LARGEST = 1 << 53  # of any number in a log; arbitrary, and no sum of ours overflows
@@ -30,20 +38,33 @@ _LARGEST_EPOCH_S = 9_000_000_000  # in the year 2255; nanoseconds since 1970 hav
 
 @dataclass(frozen=True)
 class Transactions:
-    """Completed transactions of one arm.
+    """Transactions of one arm. ``failed_ns`` is when others failed, by SQLSTATE and statement.
 
-    Shapes: completed_ns, latency_us (n,), int64, in no particular order.
+    Shapes: completed_ns, latency_us (n,), failed_ns (m,) each, int64, in no particular order.
     Units: wall-clock nanoseconds since the epoch; microseconds.
     """
 
     completed_ns: NDArray[np.int64]
     latency_us: NDArray[np.int64]
-    failed: int = 0
+    failed_ns: Mapping[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """How many completed."""
         return int(self.completed_ns.size)
+
+    @property
+    def failed_share(self) -> float:
+        """The share of those that failed."""
+        return failed_share(self.count, self.failures)
+
+    @property
+    def failures(self) -> tuple[Failures, ...]:
+        """The others, by reason."""
+        return added_up(
+            Failures(sqlstate, at_ns.size, statement)
+            for (sqlstate, statement), at_ns in self.failed_ns.items()
+        )
 
 
 def parse_all(logs: Iterable[HostLog]) -> Transactions:
@@ -55,7 +76,10 @@ def parse_all(logs: Iterable[HostLog]) -> Transactions:
     return Transactions(
         np.concatenate([one.completed_ns for one in parsed]),
         np.concatenate([one.latency_us for one in parsed]),
-        sum(one.failed for one in parsed),
+        {
+            cause: np.concatenate([one.failed_ns[cause] for one in parsed if cause in one.failed_ns])
+            for cause in dict.fromkeys(cause for one in parsed for cause in one.failed_ns)
+        },
     )
 
 
@@ -64,8 +88,16 @@ def _moved(transactions: Transactions, moves: tuple[tuple[int, int], ...]) -> Tr
     if not moves:
         return transactions
     begins_ns, added_ns = np.array(moves, dtype=np.int64).T
-    which = np.maximum(np.searchsorted(begins_ns, transactions.completed_ns, side="right") - 1, 0)
-    return replace(transactions, completed_ns=transactions.completed_ns + added_ns[which])
+
+    def moved(at_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        which = np.maximum(np.searchsorted(begins_ns, at_ns, side="right") - 1, 0)
+        return np.asarray(at_ns + added_ns[which], dtype=np.int64)
+
+    return replace(
+        transactions,
+        completed_ns=moved(transactions.completed_ns),
+        failed_ns={cause: moved(at_ns) for cause, at_ns in transactions.failed_ns.items()},
+    )
 
 
 def parse(text: bytes) -> Transactions:
@@ -116,10 +148,22 @@ def _unreadable(text: bytes) -> GeneratorFailedError:
     )
 
 
-def _without_failures(text: bytes) -> tuple[bytes, int]:
-    """Take out the lines of failed transactions, which are rare, and count them."""
-    if len(text.translate(None, delete=_LETTERS)) == len(text):
-        return text, 0
+def _without_failures(text: bytes) -> tuple[bytes, dict[tuple[str, str], NDArray[np.int64]]]:
+    """Take out the lines of failed transactions, and return when they failed, by SQLSTATE and statement."""
+    if not _has_letters(text):
+        return text, {}
     lines = text.split(b"\n")
-    good = [line for line in lines if len(line.translate(None, delete=_LETTERS)) == len(line)]
-    return b"\n".join(good), len(lines) - len(good)
+    failed: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for line in filter(_has_letters, lines):
+        found = _FAILED.fullmatch(line)
+        if found is None or int(found[4]) >= _LARGEST_EPOCH_S:
+            raise _unreadable(line)
+        word, sqlstate, statement, s, us = found.groups()
+        cause = (_SQLSTATES[word], "") if word else (sqlstate.decode(), statement.decode())
+        failed[cause].append((int(s) * 1_000_000 + int(us)) * 1_000)
+    good = b"\n".join(line for line in lines if not _has_letters(line))
+    return good, {cause: np.array(at_ns, dtype=np.int64) for cause, at_ns in failed.items()}
+
+
+def _has_letters(text: bytes) -> bool:
+    return len(text.translate(None, delete=_LETTERS)) < len(text)

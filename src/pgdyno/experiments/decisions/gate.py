@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.experiments.verdicts.analysis import missed_rate
+from pgdyno.experiments.verdicts.failures import doubts
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
@@ -13,7 +14,8 @@ _REGRESSION, _INCONCLUSIVE = 5, 6
 def gate_code(experiment: Experiment) -> int:
     """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
 
-    A variant that misses a background rate which the baseline keeps has regressed.
+    A variant that misses a background rate which the baseline keeps has regressed, and so has one of whose
+    transactions more fail.
     """
     throughput = [v for v in experiment.verdicts if v.metric == THROUGHPUT]
     decisions = [verdict.decision for verdict in throughput]
@@ -24,7 +26,9 @@ def gate_code(experiment: Experiment) -> int:
 
 def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:
     blocks, workload = experiment.blocks, verdict.workload
-    return (
-        missed_rate(blocks, workload, verdict.variant) is not None
-        and missed_rate(blocks, workload, verdict.baseline) is None
+    missed, baseline_missed = (
+        missed_rate(blocks, workload, name) for name in (verdict.variant, verdict.baseline)
+    )
+    return (missed is not None and baseline_missed is None) or bool(
+        doubts(blocks, workload, verdict.variant, verdict.baseline)
     )

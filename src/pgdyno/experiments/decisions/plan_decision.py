@@ -1,6 +1,7 @@
 """Decide whether a plan pays: the first state that applies, and a sentence. Pure.
 
     slower somewhere       a workload is shown to have lost more than ``max_loss`` of its throughput
+    more fail              more transactions fail with the plan than is allowed (verdicts/failures.py)
     pays                   faster, nowhere slower, and every tail safe
     faster, tail worse     faster, nowhere slower, and a tail shown to be longer
     faster, tail unknown   faster, nowhere slower, and no tail shown to be longer
@@ -33,6 +34,7 @@ import numpy as np
 
 from pgdyno.experiments.decisions.plan_outcome import BOUND, Estimate, Outcome, outcomes_of
 from pgdyno.experiments.decisions.stopping import round_s
+from pgdyno.experiments.verdicts import failures
 from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
@@ -48,6 +50,7 @@ class PlanState(StrEnum):
     """The possible states of a plan."""
 
     SLOWER = "slower somewhere"
+    FAILING = "more transactions fail"
     PAYS = "pays"
     TAIL_WORSE = "faster, tail worse"
     TAIL_UNKNOWN = "faster, tail unknown"
@@ -79,8 +82,22 @@ def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecis
     if why := doubts(experiment, experiment.baseline, variant):
         sentence = "The plan was not measured fairly: its server was not as durable as the other one."
         return PlanDecision(PlanState.UNDECIDED, sentence, why)
-    decision = decide(outcomes_of(experiment, variant), terms)
+    decision = _with_failures(experiment, variant, decide(outcomes_of(experiment, variant), terms))
     return replace(decision, sentence=f"{decision.sentence}{_unlike(experiment)}")
+
+
+def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision) -> PlanDecision:
+    """Return the decision as failed transactions leave it: neither side may owe its rate to them."""
+    is_slower, baseline = decision.state is PlanState.SLOWER, experiment.baseline
+    pair = (baseline, variant) if is_slower else (variant, baseline)
+    reasons = [why for one in experiment.workloads if (why := failures.doubts(experiment.blocks, one, *pair))]
+    if not reasons:
+        return decision
+    state, sentence = PlanState.FAILING, "The plan does not pay: more transactions fail with it."
+    if is_slower:
+        state = PlanState.UNDECIDED
+        sentence = "It is not decided whether the plan pays: too many transactions failed without it."
+    return PlanDecision(state, sentence, tuple(reasons), decision.outcomes)
 
 
 def _unlike(experiment: Experiment) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pgdyno.experiments.verdicts.analysis import is_comparable
+from pgdyno.experiments.verdicts.failures import is_forbidden
 from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
@@ -110,12 +111,16 @@ def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Bl
     """Return whether the goal is reached, for stopping rules that look at the data.
 
     Only throughput decides: it is the primary metric of every workload. An arm that missed its background
-    rate is not waited for: no further pass makes it comparable.
+    rate, or failed too often, is not waited for: no further pass makes it comparable.
     """
     primary = [verdict for verdict in verdicts if verdict.metric == THROUGHPUT]
     if not primary or design.stopping is Stopping.FIXED:
         return False
-    awaited = [v for v in primary if is_comparable(blocks, v.workload, v.variant, v.baseline)]
+    awaited = [
+        v
+        for v in primary
+        if is_comparable(blocks, v.workload, v.variant, v.baseline) and not is_forbidden(v, blocks)
+    ]
     if design.stopping is Stopping.DECIDED:
         return all(verdict.decision is not Decision.INCONCLUSIVE for verdict in awaited)
     wanted = design.precision or 0.0

@@ -17,6 +17,7 @@ from pgdyno.experiments.fleets.shared_comparisons import (
 )
 from pgdyno.experiments.verdicts.analysis import judge, mean_effect, verdict_metrics
 from pgdyno.experiments.verdicts.durability import withhold
+from pgdyno.experiments.verdicts.failures import withhold as without_failing
 from pgdyno.model.document import to_document
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Experiment
@@ -83,7 +84,8 @@ def _verdicts(compared: Compared, experiment: Experiment) -> dict[str, Verdict]:
         baseline=experiment.baseline,
         design=experiment.design,
     )
-    return {one.metric: one for one in withhold(judged, experiment) if one.variant == compared.variant}
+    found = without_failing(withhold(judged, experiment), experiment.blocks)
+    return {one.metric: one for one in found if one.variant == compared.variant}
 
 
 def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:

@@ -23,8 +23,10 @@ from pgdyno.experiments.machines.recorded_facts import client_share, fact_at, fr
 from pgdyno.experiments.machines.same_experiment import Common, common_part
 from pgdyno.experiments.verdicts.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
 from pgdyno.experiments.verdicts.durability import breaches, warnings
+from pgdyno.experiments.verdicts.failures import MOST_MORE, failed_transactions
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.failures import MOST_FAILED_SHARE
 from pgdyno.model.experiments.machine_comparison import (
     A,
     B,
@@ -92,6 +94,7 @@ def _metric(
         return None
     missed = [reason for side, one in ((A, a), (B, b)) for reason in _missed(side, one, workload, variant)]
     missed += _emulated(a, b)
+    missed += _failed(a, b, workload, variant)
     missed += [f"{side}: {why}" for side, one in ((A, a), (B, b)) for why in breaches(one, variant)]
     of_a, of_b = ([], []) if missed else rounds
     verdict = decide_apart(
@@ -131,6 +134,19 @@ def _metric(
 def _emulated(a: Experiment, b: Experiment) -> list[str]:
     """Say which side has no speed of its own."""
     return [f"{side} ran emulated" for side, one in ((A, a), (B, b)) if one.emulated_machine]
+
+
+def _failed(a: Experiment, b: Experiment, workload: str, variant: str) -> Iterator[str]:
+    """Say of how many transactions failed on either side, if too many for a comparison did."""
+    shares = [
+        next((one.share for one in failed_transactions(side) if (one.workload, one.variant) == what), 0.0)
+        for side, what in ((a, (workload, variant)), (b, (workload, variant)))
+    ]
+    if max(shares) > MOST_FAILED_SHARE or max(shares) - min(shares) > MOST_MORE:
+        yield (
+            f"{numbers.share(shares[0], 1)} of the transactions failed on {A}, "
+            f"{numbers.share(shares[1], 1)} on {B}"
+        )
 
 
 def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pgdyno.experiments.verdicts.failures import withhold
 from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Block, Design, Experiment
@@ -61,9 +62,12 @@ def analyse(
     baseline: str,
     design: Design,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict for every workload, metric and variant but the baseline, corrected by Holm."""
+    """Return the verdict for every workload, metric and variant but the baseline, corrected by Holm.
+
+    None is in favour of a variant of which too many transactions failed.
+    """
     judged = judge(blocks, workloads=workloads, variants=variants, baseline=baseline, design=design)
-    return tuple(adjust(judged))
+    return withhold(adjust(judged), blocks)
 
 
 def judge(

@@ -125,5 +125,10 @@ def _impossible(arm: ArmBlock) -> Iterator[tuple[str, str]]:
             yield name, f"is {value:g}, below 0"
         elif value == 0 and name == THROUGHPUT and arm.transactions > 0:
             yield name, f"is 0, of {arm.transactions} transactions"
+    yield from (
+        ("failures", f"are {one.count} of SQLSTATE {one.sqlstate[:5]}, no possible number")
+        for one in arm.failures
+        if not 0 < one.count < _LARGEST
+    )
     if arm.transactions < 0:
         yield "transactions", f"is {arm.transactions}, below 0"

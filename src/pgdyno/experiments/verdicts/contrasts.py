@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
+from pgdyno.experiments.verdicts.failures import is_any_forbidden
 from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects, widened
 from pgdyno.model.experiments.experiment import Block, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
@@ -38,8 +39,10 @@ def contrast_intervals(
 ) -> dict[str, Interval]:
     """Return the ratio of each contrast with its interval, at ``level`` or the design's.
 
-    Too few rounds for an interval: nothing at all.
+    Too few rounds for an interval, or too many failed transactions for a comparison: nothing at all.
     """
+    if is_any_forbidden(experiment.blocks, workload, _arms_of(contrasts)):
+        return {}
     series, is_seated = _series(experiment, workload, contrasts, metric)
     wanted = experiment.design.level if level is None else level
     return _intervals(series, wanted, is_seated=is_seated)
@@ -52,6 +55,9 @@ def mean_contrast_intervals(
 
     A round counts if every workload has a block in it in which all arms count.
     """
+    names = _arms_of(contrasts)
+    if any(is_any_forbidden(experiment.blocks, workload, names) for workload in experiment.workloads):
+        return {}
     found = [_series(experiment, workload, contrasts, metric) for workload in experiment.workloads]
     means: dict[str, dict[int, list[float]]] = {}
     for name in contrasts:
@@ -68,7 +74,7 @@ def _series(
     experiment: Experiment, workload: str, contrasts: Mapping[str, Weights], metric: str
 ) -> tuple[dict[str, dict[int, list[float]]], bool]:
     """Return the values of each contrast by round, and whether effects of seats were taken out of them."""
-    names = list(dict.fromkeys(name for weights in contrasts.values() for name in weights))
+    names = _arms_of(contrasts)
     arms = [one.name for one in experiment.variants]
     by_seat = seat_effects(experiment.blocks, workload, metric, arms, experiment.design)
     series: dict[str, dict[int, list[float]]] = {name: {} for name in contrasts}
@@ -79,6 +85,10 @@ def _series(
                 value = sum(weight * logs[arm] for arm, weight in weights.items())
                 series[name].setdefault(block.round, []).append(value)
     return series, by_seat is not None
+
+
+def _arms_of(contrasts: Mapping[str, Weights]) -> list[str]:
+    return list(dict.fromkeys(name for weights in contrasts.values() for name in weights))
 
 
 def _intervals(

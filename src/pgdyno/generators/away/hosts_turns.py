@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgdyno.generators.away.joined import HostTurn, joined_turn, moves
-from pgdyno.generators.drained import await_end, end_driver, told_slice, turns_command
+from pgdyno.generators.drained import await_end, told_slice, turns_command
 from pgdyno.generators.driver_process import ENDED, DriverProcess
 from pgdyno.generators.transaction_log import TransactionLog
 from pgdyno.generators.turns import Servers
 from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class HostsTurns:
     def end(self) -> None:
         """Stop the drivers, one after another, and fetch their logs.
 
-        Raises: GeneratorFailedError, also if too many transactions were given up; what ``when_ended`` raises.
+        Raises: GeneratorFailedError; what ``when_ended`` raises.
         """
         for host in self.hosts:
-            end_driver(host.process)
+            host.process.stop()
         self.when_ended()
 
     def logs(self, arm: int) -> Sequence[HostLog]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -81,7 +82,7 @@ def role_record(role: Mapping[str, Any]) -> RoleRecord:
             ClientRecord(_count(one["transactions"]), _seconds(one["ended_s"])) for one in role["clients"]
         ),
         retries=_named(role["retries"], _count),
-        errors=_named(role["errors"], _count),
+        errors=_by_sqlstate(role["errors"]),
     )
 
 
@@ -122,6 +123,14 @@ def _named(told: Mapping[str, Any], read: Callable[[Any], T]) -> dict[str, T]:
     if len(told) > _MOST_NAMES:
         raise ValueError("there are too many names")
     return {_name(name): read(value) for name, value in told.items()}
+
+
+def _by_sqlstate(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return transactions that were given up, by SQLSTATE alone: a role has few statements."""
+    counts: Counter[str] = Counter()
+    for one in told[:_MOST_NAMES]:
+        counts[_name(one["sqlstate"])] += _count(one["count"])
+    return dict(counts)
 
 
 def _name(told: Any) -> str:

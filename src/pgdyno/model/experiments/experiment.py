@@ -15,6 +15,7 @@ from typing import Any
 
 from pgdyno.model.experiments.at_load import AtLoad
 from pgdyno.model.experiments.awake import Awake
+from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.step_record import StepRecord
@@ -165,6 +166,7 @@ class ArmBlock:
     step: StepRecord | None = None  # in full, where the workload is a step of a longer one
     void: str | None = None  # why it does not count although others do: it had a trial of its own
     audit: Mapping[str, float] = field(default_factory=dict)  # of that trial; else the block has it
+    failures: tuple[Failures, ...] = ()  # in the same time as ``transactions``, which have none of them
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 LEAST_LIKENESS = 0.9
 """Below this, a replay ran something like the workload, and not the workload."""
+LEAST_CALLS = 0.5
+"""Of the original's calls. With fewer, a replay is another workload: nothing is measured on it. Arbitrary."""
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,8 @@ class Likeness:
     def least(self) -> float:
         """The one number: that of the quantity that is least alike."""
         return min(self.by_quantity.values())
+
+    @property
+    def is_another_workload(self) -> bool:
+        """Whether most of the original's calls are missing."""
+        return self.by_quantity.get("calls", 1.0) < LEAST_CALLS

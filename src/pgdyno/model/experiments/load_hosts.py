@@ -1,4 +1,4 @@
-"""The load hosts that an experiment had its load from."""
+"""The load hosts that an experiment had its load from, and the transactions that they logged."""
 
 from __future__ import annotations
 
@@ -11,3 +11,15 @@ class LoadHosts:
 
     first_round: int
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HostLog:
+    """An arm's transactions by the clock of a host, a line each.
+
+    ``moves`` make that clock the server's, turn by turn: from when on, by the host's clock, and how many
+    ns are added then. Nothing is added where there are none.
+    """
+
+    text: bytes
+    moves: tuple[tuple[int, int], ...] = ()

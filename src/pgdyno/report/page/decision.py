@@ -9,6 +9,7 @@ from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, 
 from pgdyno.experiments.decisions.stopping import round_s
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.failures import MOST_FAILED_SHARE
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.terms import PLAN, Terms
 from pgdyno.report.page.awake import awake_remark
@@ -18,6 +19,7 @@ from pgdyno.report.text.words import symbol
 _STYLES = {
     PlanState.PAYS: Decision.BETTER,
     PlanState.SLOWER: Decision.WORSE,
+    PlanState.FAILING: Decision.WORSE,
     PlanState.TAIL_WORSE: Decision.WORSE,
     PlanState.NOTHING: Decision.EQUIVALENT,
 }
@@ -74,5 +76,9 @@ def _terms(terms: Terms) -> tuple[tuple[str, str], ...]:
     return (
         ("Worthwhile gain of throughput", f"{gain}, on at least one workload"),
         ("Loss of throughput", f"at most {numbers.share(terms.max_loss)}, on every workload"),
+        (
+            "Failed transactions",
+            f"at most {numbers.share(MOST_FAILED_SHARE)}, and one point more than before, on every workload",
+        ),
         ("Slowest transactions", f"at most {numbers.share(terms.max_tail_loss)} longer, on every workload"),
     )

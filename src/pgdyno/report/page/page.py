@@ -27,6 +27,7 @@ from pgdyno.report.page.awake import awake_sentence
 from pgdyno.report.page.before_and_after import before_and_after
 from pgdyno.report.page.cards import cards
 from pgdyno.report.page.decision import decision_box
+from pgdyno.report.page.failures import failures_table
 from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
 from pgdyno.report.page.front_figure import front_view
 from pgdyno.report.page.method import design_table, method_paragraphs, noise_floor_table
@@ -104,6 +105,7 @@ def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tu
         verdicts=verdict_table(experiment),
         adjusted=adjustment_tables(experiment),
         not_adjusted=refusals(experiment),
+        failures=failures_table(experiment),
         at_load=at_load_table(experiment),
         likenesses=_likenesses(experiment),
         attribution=attribution_figure(experiment),

@@ -21,6 +21,7 @@ from pgdyno.report.grids.grid_text import grid_tables
 from pgdyno.report.page.at_load import at_load_table
 from pgdyno.report.page.before_and_after import before_and_after
 from pgdyno.report.page.cards import measured
+from pgdyno.report.page.failures import failures_table
 from pgdyno.report.page.metrics_table import MetricRow, MetricsTable
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.report.steps.rqps_text import step_tables
@@ -48,6 +49,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
     parts += [plain_text(sentence) for sentence in answers(experiment)]
     parts += [plain_text(f"{sentence}.") for sentence in likeness_sentences(experiment)]
+    parts += _failures(experiment)
     parts += _before_and_after(experiment)
     parts += [*step_tables(experiment), *grid_tables(experiment), *tpch_tables(experiment)]
     if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
@@ -63,6 +65,11 @@ def _before_and_after(experiment: Experiment) -> Iterator[RenderableType]:
     if table := before_and_after(experiment):
         caption = f"{table.caption}. {table.lesson}".strip()
         yield from (plain_text(""), plain_text(caption), PlainTable(table))
+
+
+def _failures(experiment: Experiment) -> Iterator[RenderableType]:
+    if (table := failures_table(experiment)).rows:
+        yield from (plain_text(""), plain_text(f"{table.caption}."), PlainTable(table))
 
 
 def _at_load(experiment: Experiment) -> Iterator[RenderableType]:

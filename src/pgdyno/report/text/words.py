@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from pgdyno.experiments.machines.recorded_facts import fact_at
 from pgdyno.experiments.verdicts.analysis import is_comparable
+from pgdyno.experiments.verdicts.failures import is_forbidden
 from pgdyno.experiments.verdicts.scaling import CurveKnee, knees
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
@@ -208,11 +209,12 @@ def listed(names: Sequence[str]) -> str:
 
 def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: str | None) -> str:
     leading = primary_metric(verdicts)
-    found_on: dict[str, list[Verdict]] = {words: [] for words in (*_ANSWERS.values(), _MISSED)}
+    found_on: dict[str, list[Verdict]] = {words: [] for words in (*_ANSWERS.values(), _MISSED, _FAILED)}
     for v in verdicts:
         if v.metric == leading:
             kept = is_comparable(experiment.blocks, v.workload, v.variant, v.baseline)
             words = _ANSWERS[v.decision] if kept else _MISSED
+            words = _FAILED if is_forbidden(v, experiment.blocks) else words
             found_on[words].append(v)
     if experiment.tpch:  # of two dozen queries, only those are named that got better or worse
         for decision in (Decision.EQUIVALENT, Decision.INCONCLUSIVE):
@@ -263,6 +265,7 @@ _ANSWERS = {
     Decision.INCONCLUSIVE: "not decided on",
 }
 _MISSED = "background rate missed, so not compared, on"
+_FAILED = "too many transactions failed, so not compared, on"
 
 
 def _direction(metric: str, *, is_rise: bool) -> str:

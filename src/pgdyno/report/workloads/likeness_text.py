@@ -23,7 +23,8 @@ def likeness_words(found: Likeness) -> str:
     verdict = "this is the workload"
     if found.least < LEAST_LIKENESS:
         where = _most_different(found, least)
-        verdict = f"this is something like the workload, and differs most in {least}{where}"
+        kind = "another" if found.is_another_workload else "something like the"
+        verdict = f"this is {kind} workload, and differs most in {least}{where}"
     return f"Likeness {found.least:.2f} ({said}): {verdict}"
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pgdyno.experiments.blocks.transactions import parse
 from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.experiments.failures import Failures
 
 PGBENCH = b"0 1 2873 0 1795237712 196743\n1 1 2302 0 1795237712 196767\n2 23432 1807 0 1795237715 185272\n"
 
@@ -26,9 +27,18 @@ def test_extra_columns_such_as_schedule_lag_are_allowed() -> None:
     assert parse(b"0 1 10 0 5 6 77\n0 2 11 0 5 7 78\n").latency_us.tolist() == [10, 11]
 
 
-def test_failed_transactions_are_counted_and_left_out() -> None:
-    parsed = parse(b"0 1 10 0 5 6\n0 2 failed 0 5 7\n0 3 serialization 0 5 8\n")
-    assert (parsed.count, parsed.failed) == (1, 2)
+def test_failed_transactions_are_counted_by_reason_and_left_out() -> None:
+    parsed = parse(
+        b"0 1 10 0 5 6 0\n0 2 deadlock 0 5 7 3\n0 3 serialization 0 5 8 9\n0 3 serialization 1 5 9 9\n"
+        b"0 3 failed:23505:insert_order 0 5 10\n0 3 failed:40001: 0 5 11\n"
+    )
+    assert {cause: at_ns.tolist() for cause, at_ns in parsed.failed_ns.items()} == {
+        ("40P01", ""): [5_000_007_000],
+        ("40001", ""): [5_000_008_000, 5_000_009_000, 5_000_011_000],
+        ("23505", "insert_order"): [5_000_010_000],
+    }
+    assert (parsed.count, parsed.failed_share) == (1, 5 / 6)
+    assert parsed.failures[0] == Failures("40001", 3)
 
 
 def test_an_empty_log_holds_nothing() -> None:
@@ -48,6 +58,9 @@ def test_an_empty_log_holds_nothing() -> None:
         b"0 1 10 0 9999999999 6\n",  # nanoseconds of more than 63 bits
         b"0 1 99999999999999999999 0 5 6\n",
         b"0 1 10 0 5 1000000\n",
+        b"0 1 skipped 0 5 6\n",
+        b"0 1 failed:2350:x 0 5 6\n",
+        b"0 1 failed:23505:x 0 9999999999 6\n",
     ],
 )
 def test_text_that_is_no_log_is_refused(text: bytes) -> None:

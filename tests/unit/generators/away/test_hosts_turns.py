@@ -11,13 +11,13 @@ import pytest
 from pgdyno.generators.away.hosts_turns import HostDriver, HostsTurns
 from pgdyno.generators.driver_process import DriverProcess
 from pgdyno.model.errors import GeneratorFailedError, LoadHostLostError
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 MS = 1_000_000
 DAY = 86_400_000 * MS
 YEAR_2023 = 1_700_000_000_000 * MS
 TURN = {"event": "slice", "server_cpu_ns": [], "client_cpu_ns": 2000}
-PHASE = {"arms": [{"name": "a", "roles": [{"transactions": 1, "errors": {}}]}]}
+PHASE = {"arms": [{"name": "a", "roles": [{"transactions": 1, "errors": []}]}]}
 
 
 class Clock:

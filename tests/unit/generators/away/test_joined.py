@@ -9,7 +9,7 @@ from pgdyno.experiments.blocks.attribution import count_arm
 from pgdyno.experiments.blocks.transactions import parse_all
 from pgdyno.generators.away.joined import HostTurn, joined_turn, moves
 from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.host_log import HostLog
+from pgdyno.model.experiments.load_hosts import HostLog
 
 MS, S = 1_000_000, 1_000_000_000
 YEAR_2023 = 1_700_000_000 * S
@@ -67,7 +67,8 @@ def test_the_beginning_of_a_turn_is_within_it_although_logs_have_whole_microseco
 
 
 def test_failures_of_all_hosts_are_added_up() -> None:
-    failed = HostLog(b"0 1 failed 0 5 0\n")
-    merged = parse_all([failed, failed, HostLog(b"", ((0, 5),))])
-    assert (merged.failed, merged.count) == (2, 0)
+    failed = b"0 1 failed:40001:x 0 5 0\n"
+    merged = parse_all([HostLog(failed), HostLog(failed, ((0, 5),)), HostLog(b"", ((0, 5),))])
+    assert merged.failed_ns["40001", "x"].tolist() == [5 * S, 5 * S + 5]
+    assert merged.count == 0
     assert merged.completed_ns.dtype == np.int64

@@ -17,7 +17,10 @@ ROLE: dict[str, Any] = {
     "statements": {"insert-50": {"count": 6}},
     "clients": [{"transactions": 7, "ended_s": 1.5}],
     "retries": {},
-    "errors": {"40001": 1},
+    "errors": [
+        {"sqlstate": "40001", "statement": "insert", "count": 1},
+        {"sqlstate": "40001", "statement": "", "count": 2},
+    ],
 }
 INTERVAL = {
     "t_s": 3.0,
@@ -37,6 +40,10 @@ def test_a_role_that_has_completed_something_has_worked() -> None:
     assert result.has_worked("insert")
     assert not result.has_worked("query")
     assert not told({**ROLE, "transactions": 0, "latency_us": None}).has_worked("insert")
+
+
+def test_transactions_that_were_given_up_are_counted_by_sqlstate() -> None:
+    assert told(ROLE).roles["insert"].errors == {"40001": 3}
 
 
 def test_a_step_of_chores_alone_has_no_roles() -> None:
@@ -67,6 +74,8 @@ def test_a_step_of_chores_alone_has_no_roles() -> None:
         {"clients": [{"transactions": 1, "ended_s": "1"}]},
         {"retries": {"40001": "many"}},
         {"errors": None},
+        {"errors": {"40001": 1}},
+        {"errors": [{"sqlstate": "40001", "statement": "insert", "count": -1}]},
     ],
 )
 def test_a_role_that_cannot_have_been_is_refused(change: dict[str, Any]) -> None:

@@ -1,0 +1,38 @@
+"""Failed transactions in words, and the limit of their share."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.model.experiments.failures import Failures, added_up, failed_share, failures_text, require_few
+
+
+def plain(text: str | None) -> str:
+    return (text or "").replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_reasons_are_added_up_the_most_frequent_first() -> None:
+    found = added_up([Failures("40001", 2), Failures("23505", 1, "pay"), Failures("23505", 4, "pay")])
+    assert found == (Failures("23505", 5, "pay"), Failures("40001", 2))
+    assert failures_text(found) == "5 of SQLSTATE 23505 in pay, 2 of SQLSTATE 40001"
+
+
+def test_of_many_reasons_the_first_are_named() -> None:
+    many = [Failures("23505", 10 - number, f"q{number}") for number in range(6)]
+    assert failures_text(many).endswith("7 of SQLSTATE 23505 in q3, and 2 other reasons")
+
+
+def test_the_share_is_of_all_that_ended() -> None:
+    assert failed_share(75, [Failures("40001", 20), Failures("40P01", 5)]) == 0.25
+    assert failed_share(0, []) == 0.0
+
+
+def test_five_of_a_hundred_may_fail() -> None:
+    require_few("plan", 95, [Failures("40001", 5)])
+    with pytest.raises(GeneratorFailedError) as caught:
+        require_few("plan", 94, [Failures("40001", 6)])
+    error = caught.value
+    assert plain(error.message) == "6 % of the transactions failed on the server of plan"
+    assert plain(error.detail) == "6 of SQLSTATE 40001; at most 5 % may"
+    assert "the server's log shows the errors" in (error.hint or "")
