@@ -580,7 +580,7 @@ def test_the_commands_change_and_restore_the_machine(
     server: RealServer, machine: Machine, before: dict[str, str], home: Path
 ) -> None:
     named = ("--dsn", server.dsn)
-    planned = ("--layers", "application,system", "--ram", "1GB", "--connections", "20")
+    planned = ("--layers", "application,system", "--unmeasured", "--ram", "1GB", "--connections", "20")
     restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))
     done = pgdyno("apply", *named, *planned, "--dry-run")
     assert done.returncode == 0, done.stderr
@@ -604,8 +604,8 @@ def test_the_commands_persist_what_they_change_and_take_it_back(
         pytest.skip("nothing here sets sysctls at the start, or pgdyno does so already")
     names = sorted(file.parent.iterdir())
     restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))
-    planned = ("--layers", "application,system", "--ram", "1GB", "--connections", "20", "--persist")
-    done = pgdyno("apply", "--dsn", server.dsn, *planned, *restart)
+    planned = ("--layers", "application,system", "--unmeasured", "--ram", "1GB", "--connections", "20")
+    done = pgdyno("apply", "--dsn", server.dsn, *planned, "--persist", *restart)
     try:
         assert done.returncode == 0, done.stderr
         assert "\nvm.swappiness = 10\n" in file.read_text()

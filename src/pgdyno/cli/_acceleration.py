@@ -10,6 +10,7 @@ from pgdyno.model.hosts.kernel_file import display_name
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.acceleration.beside import AttachedAcceleration
     from pgdyno.app.acceleration.build_advice import BuildAdvice
+    from pgdyno.model.plans.plan import Plan
     from pgdyno.report.page.per_application import PerApplication
 
 
@@ -34,16 +35,24 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
         echo(without.sentence)
     if remark := awake_remark(done.experiment):
         echo(remark)
-    for line in done.plan.lines:
-        echo(f"  {display_name(line.change.key)} = {line.change.value}")
-    if done.plan.skipped:
-        echo(f"Left alone: {len(done.plan.skipped)} levers; pgdyno advise --layers all says why.")
+    _print_plan(done.plan)
     if text := attribution_text(done.experiment):
         echo(f"\n{text}", nl=False)
     if done.build_advice is not None:
         echo(f"\n{done.build_advice.sentence}")
     _print_applied(result)
     echo(f"\nReport: {write_report(done.experiment)}")
+
+
+def _print_plan(plan: Plan) -> None:
+    for line in plan.lines:
+        echo(f"  {display_name(line.change.key)} = {line.change.value}")
+    if plan.unmeasured:
+        echo("Not measured here, and left as found (pgdyno apply --unmeasured changes it, too):")
+    for line in plan.unmeasured:
+        echo(f"  {display_name(line.change.key)} = {line.change.value}")
+    if plan.skipped:
+        echo(f"Left alone: {len(plan.skipped)} levers; pgdyno advise --layers all says why.")
 
 
 def _print_applied(result: AttachedAcceleration) -> None:

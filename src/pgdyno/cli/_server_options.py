@@ -129,6 +129,17 @@ def lever_option(command: Decorated) -> Decorated:
     )(command)
 
 
+def unmeasured_option(command: Decorated) -> Decorated:
+    """Add the option that includes unmeasured changes."""
+    return click.option(
+        "--unmeasured",
+        "with_unmeasured",
+        is_flag=True,
+        help="Also change what the machine has one value of, so that servers cannot take turns with it and "
+        "accelerate does not measure it; without it, such changes are listed only.",
+    )(command)
+
+
 def require_known_levers(names: tuple[str, ...]) -> None:
     """Raise UsageError for a lever that there is not."""
     from pgdyno.app.inspection.lever_findings import choose_levers

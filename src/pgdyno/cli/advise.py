@@ -19,6 +19,7 @@ from pgdyno.cli._server_options import (
     require_known_levers,
     require_one_server,
     server_options,
+    unmeasured_option,
 )
 from pgdyno.cli.output import json_option, print_file
 from pgdyno.model.errors import UsageError
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @figures_options
 @layers_option
 @lever_option
+@unmeasured_option
 @click.option(
     "--format",
     "format_name",
@@ -57,6 +59,7 @@ def command(
     embedded: bool,
     layers: str,
     levers: tuple[str, ...],
+    with_unmeasured: bool,
     format_name: str,
     is_json: bool,
     **figures: Any,
@@ -76,7 +79,13 @@ def command(
     found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     inspected = _require_server(found)
     host = None if isinstance(found.host, Unknown) else found.host
-    plan = PlanRequest(stated, parse_layers(layers), levers, probe=probe_of(inspected))
+    plan = PlanRequest(
+        stated,
+        parse_layers(layers),
+        levers,
+        probe=probe_of(inspected),
+        with_unmeasured=with_unmeasured,
+    )
     width = shutil.get_terminal_size((100, 40)).columns
     request = AdviseRequest(plan, "json" if is_json else format_name, width)
     advice = advise(host, inspected.server, request)

@@ -15,6 +15,7 @@ from pgdyno.cli._server_options import (
     lever_option,
     parse_layers,
     require_known_levers,
+    unmeasured_option,
 )
 from pgdyno.cli.output import echo, json_option, print_json
 
@@ -32,6 +33,7 @@ from pgdyno.cli.output import echo, json_option, print_json
 @figures_options
 @layers_option
 @lever_option
+@unmeasured_option
 @click.option(
     "--persist",
     "is_persisted",
@@ -48,6 +50,7 @@ def command(
     is_standby_order_kept: bool,
     layers: str,
     levers: tuple[str, ...],
+    with_unmeasured: bool,
     is_persisted: bool,
     is_json: bool,
     **figures: Any,
@@ -78,6 +81,7 @@ def command(
             parse_layers(layers),
             is_persisted,
             levers,
+            with_unmeasured,
         )
     )
     if not is_dry_run:

@@ -114,7 +114,7 @@ class TestEnergyPreference:
         assert list(lines("energy_preference", context(host_of(kernel_files=drivers)))) == PREFERENCES
 
     def test_the_governor_is_planned_first(self) -> None:
-        plan = make_plan(host_of(), server_of(), PlanRequest(layers=(Layer.HARDWARE,)))
+        plan = make_plan(host_of(), server_of(), PlanRequest(layers=(Layer.HARDWARE,), with_unmeasured=True))
         keys = [line.change.key for line in plan.lines]
         assert keys.index(GOVERNORS[1]) < keys.index(PREFERENCES[0])
 

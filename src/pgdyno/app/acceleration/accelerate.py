@@ -36,6 +36,7 @@ from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.journal.runs.host_run import host_target
 from pgdyno.levers.engine.effective import EffectiveSettings
 from pgdyno.levers.engine.memory_proof import shared_memory_bytes
+from pgdyno.levers.engine.sharing import note_on_unmeasured
 from pgdyno.levers.engine.sharing_memory import Memory
 from pgdyno.model.experiments.awake import idling_files
 from pgdyno.model.experiments.experiment import Experiment
@@ -122,7 +123,11 @@ def _study(request: AccelerateRequest, planned: Planned, gains: Mapping[str, flo
         variants=arms.variants,
         workloads=tuple(conditions.workloads),
         design=for_arms(len(arms.variants), conditions.design),
-        notes=(*request.notes, *arms.notes),
+        notes=(
+            *request.notes,
+            *arms.notes,
+            *note_on_unmeasured(line.change.key for line in planned.plan.unmeasured),
+        ),
     )
 
 

@@ -63,9 +63,8 @@ def arms_of(
 
 
 def _parts(base: Variant, plan: Plan, attributed: Attributed) -> tuple[PlanPart, ...]:
-    """Return the parts of a plan, without values that all servers of the machine have to share."""
-    alike = side_by_side([base, _variant(base, PLAN, plan)]).alike
-    lines = [line for line in plan.lines if line.change.key not in alike]
+    as_found = side_by_side([base, _variant(base, PLAN, plan)]).as_found
+    lines = plan.without_keys(as_found).lines
     if attributed.kind is Attribute.LAYERS:
         order = {layer.value: -float(place) for place, layer in enumerate(plan.layers)}
         return parts_of({line_key(line): line.layer.value for line in lines}, order)
@@ -89,7 +88,7 @@ def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
     The list is empty if the plan has no such settings, or only those.
     """
     names = sorted(PER_APPLICATION & plan.settings.keys())
-    rest = replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in PER_APPLICATION))
+    rest = plan.without_keys(PER_APPLICATION)
     return [_variant(base, without_per_application(names), rest)] if names and rest.lines else []
 
 

@@ -90,6 +90,8 @@ def accelerate_attached(
     if permissions.watch is not None:
         require_counted(access)
     server = attached.subject.server
+    if permissions.load:  # in trials, which measure what turns do not
+        request = replace(request, plan=replace(request.plan, with_unmeasured=True))
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
     for sentence in before_applying(planned.plan, server):
         say(sentence)

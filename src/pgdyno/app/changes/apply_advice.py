@@ -27,6 +27,7 @@ class ApplyAdvice:
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
     is_persisted: bool = False
     levers: tuple[str, ...] = ()  # these alone; empty: all of the layers
+    with_unmeasured: bool = False
 
 
 def apply_request(advice: ApplyAdvice) -> ApplyRequest:
@@ -57,6 +58,7 @@ def apply_request(advice: ApplyAdvice) -> ApplyRequest:
             advice.levers,
             probe=probe_of(found.inspected),
             may_change_host=may_change_host(),
+            with_unmeasured=advice.with_unmeasured,
         ),
     )
     return ApplyRequest(

@@ -51,10 +51,10 @@ def describe_levers(
     if isinstance(found.inspected, Unknown):
         return tuple(_entry(module, None) for module in chosen)
     host = None if isinstance(found.host, Unknown) else found.host
-    request = PlanRequest(figures, tuple(Layer), probe=probe_of(found.inspected))
+    request = PlanRequest(figures, tuple(Layer), probe=probe_of(found.inspected), with_unmeasured=True)
     ctx = context_of(host, found.inspected.server, request)
-    lines, skipped, _ = run_levers(levers.load(), ctx, request)
-    return tuple(_entry(module, _finding(module, ctx, lines, skipped)) for module in chosen)
+    planned = run_levers(levers.load(), ctx, request)
+    return tuple(_entry(module, _finding(module, ctx, planned.lines, planned.skipped)) for module in chosen)
 
 
 def _finding(

@@ -23,7 +23,7 @@ from pgdyno.experiments.peers.comparable import SPARE_CONNECTIONS
 from pgdyno.experiments.peers.configured import configured_peers
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.resources import Figures
-from pgdyno.levers.engine.sharing import SideBySide, side_by_side
+from pgdyno.levers.engine.sharing import SideBySide, note_on_unmeasured, side_by_side
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
 from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, without_per_application
@@ -80,6 +80,7 @@ def peers_context(
         _NO_TUNED,
         *((_NO_BUILD,) if plan.server is None else ()),
         *fitting.notes,
+        *note_on_unmeasured(line.change.key for line in plan.unmeasured),
     )
     return StudyContext(
         first,

@@ -141,7 +141,12 @@ def run_bundled(
     elif bundled.needs_plan:
         subject = inspect_scratch(baseline, conditions, Figures(), progress)
         builds = builds_to_choose(conditions) if Layer.COMPILER in bundled.layers else None
-        request = PlanRequest(layers=bundled.layers, may_change_host=may_change_host(), builds=builds)
+        request = PlanRequest(
+            layers=bundled.layers,
+            may_change_host=may_change_host(),
+            builds=builds,
+            with_unmeasured=True,  # the study measures it, in trials
+        )
         context = plan_for(subject, baseline, conditions, request).study_context
     else:
         context = StudyContext(

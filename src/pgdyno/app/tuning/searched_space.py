@@ -54,11 +54,11 @@ def searched_space(
     server = planned.subject.server
     memory = _memory(server, data_bytes)
     plan, notes = _fitting(_shareable(planned.plan, base), base, memory)
-    alike = [
-        line for line in planned.plan.lines if line not in plan.lines and line.change.key not in plan.values
+    left = [
+        line for line in (*planned.plan.lines, *planned.plan.unmeasured) if line.change.key not in plan.values
     ]
-    if alike:
-        names = ", ".join(display_name(line.change.key) for line in alike)
+    if left:
+        names = ", ".join(display_name(line.change.key) for line in left)
         notes = (*notes, f"left as found, because the machine has one value for all servers: {names}")
     space = space_of(plan, server, layers, load_levers(), gains_by_lever(profiles))
 
@@ -122,8 +122,7 @@ def _memory(server: Server, data_bytes: int) -> Memory:
 def _shareable(plan: Plan, base: Variant) -> Plan:
     """Return the plan without values that cannot differ between servers that take turns."""
     whole = replace(base, name="plan", settings={**base.settings, **plan.values})
-    fixed = {*side_by_side([base, whole]).alike, *idling_files(plan.values)}
-    return replace(plan, lines=tuple(line for line in plan.lines if line.change.key not in fixed))
+    return plan.without_keys({*side_by_side([base, whole]).as_found, *idling_files(plan.values)})
 
 
 def _fitting(plan: Plan, base: Variant, memory: Memory) -> tuple[Plan, tuple[str, ...]]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from pgdyno.model.plans.plan import Layer, Risk
+from pgdyno.model.experiments.awake import idling_files
+from pgdyno.model.plans.plan import HUGE_PAGES, Layer, Risk, kind_of
 
 HEADINGS = (
     "What it does",
@@ -43,6 +44,9 @@ class Need(StrEnum):
     DATA_SIZE = "data_bytes"
     FREE_DISK = "free_disk_bytes"
     DISKS = "disks"
+
+
+_LONGEST_SWITCH_S = 0.005  # a tenth of the shortest usual turn
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,19 @@ class Lever:
     tried: Mapping[str, Sequence[str | float]] = field(default_factory=lambda: MappingProxyType({}))
     moves_with: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     shows_late: bool = False
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether servers that take turns can each have their own value, so that turns measure it.
+
+        A pool of huge pages has room for the pages of several. Of every other file that does not count at
+        once, or takes the kernel long to change, one server would measure what another has left. How CPUs
+        idle is the same for all servers of a measurement, which says in which state its figures hold.
+        """
+        is_pool = all(kind_of(path) == HUGE_PAGES for path in self.files)
+        is_idling = len(idling_files(self.files)) == len(self.files)
+        is_switched = self.is_instant and self.switch_s <= _LONGEST_SWITCH_S
+        return is_pool or is_idling or is_switched
 
     @property
     def watched(self) -> tuple[str, ...]:

@@ -44,7 +44,9 @@ class PlanRequest:
     """A request for a plan.
 
     ``statements``, ``commits`` and ``sessions`` are of a scratch server; None: it is another. ``named`` are
-    levers that are planned alone, whatever their layers; empty: all of ``layers``.
+    levers that are planned alone, whatever their layers; empty: all of ``layers``. ``with_unmeasured``: what
+    servers that take turns cannot differ in is planned as well, because trials measure it, or the user wants
+    it all the same.
     """
 
     figures: Figures = field(default_factory=Figures)
@@ -57,6 +59,7 @@ class PlanRequest:
     statements: Fact[tuple[WorkloadStatements, ...]] | None = None
     commits: Fact[CommitGrouping] | None = None
     sessions: int | None = None
+    with_unmeasured: bool = False
 
 
 def make_plan(
@@ -72,13 +75,14 @@ def make_plan(
     contradict the host; SettingError or DurabilityError only for a fault in a lever.
     """
     ctx = context_of(host, server, request)
-    lines, skipped, settings = run_levers(load() if levers is None else levers, ctx, request)
+    planned = run_levers(load() if levers is None else levers, ctx, request)
+    lines, settings = planned.lines, planned.settings
     check_durability(settings.planned, server)
     resources = with_pool_changed(ctx.resources, _added_huge_pages(lines))
     proof = memory_proof(settings, resources)
     if proof is not None:
         check_memory_proof(proof, settings, resources)
-    return Plan(lines, skipped, findings_for(server, lines), proof)
+    return Plan(lines, planned.skipped, findings_for(server, lines), proof, planned.unmeasured)
 
 
 def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanContext:
@@ -101,14 +105,23 @@ def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanC
     )
 
 
-def run_levers(
-    levers: Mapping[str, LeverModule], ctx: PlanContext, request: PlanRequest
-) -> tuple[tuple[PlanLine, ...], tuple[Skipped, ...], EffectiveSettings]:
-    """Ask the requested levers in order; return their lines, who did nothing, and the settings then.
+@dataclass(frozen=True)
+class PlannedLines:
+    """The lines of levers, the levers that planned nothing, and the settings with all lines."""
+
+    lines: tuple[PlanLine, ...]
+    unmeasured: tuple[PlanLine, ...]
+    skipped: tuple[Skipped, ...]
+    settings: EffectiveSettings
+
+
+def run_levers(levers: Mapping[str, LeverModule], ctx: PlanContext, request: PlanRequest) -> PlannedLines:
+    """Ask the requested levers in order.
 
     Raises: SettingError for a fault in a lever.
     """
     lines: list[PlanLine] = []
+    unmeasured: list[PlanLine] = []
     skipped: list[Skipped] = []
     for module in levers.values():
         if not _is_requested(module.LEVER, request):
@@ -124,9 +137,11 @@ def run_levers(
             skipped.append(outcome)
         elif module.LEVER.is_named_only and module.LEVER.name not in request.named:
             skipped.append(Skipped(module.LEVER.name, _BY_NAME.format(module.LEVER.name)))
-        else:
+        elif module.LEVER.takes_turns or request.with_unmeasured or request.named:
             lines += outcome
-    return tuple(lines), tuple(skipped), ctx.settings.plus(_settings(lines))
+        else:
+            unmeasured += outcome
+    return PlannedLines(tuple(lines), tuple(unmeasured), tuple(skipped), ctx.settings.plus(_settings(lines)))
 
 
 def _is_requested(lever: Lever, request: PlanRequest) -> bool:

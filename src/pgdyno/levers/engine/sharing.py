@@ -1,22 +1,21 @@
 """Decide which host-wide settings may differ between interleaved arms.
 
 A pool of huge pages can hold the pages of several servers. What counts at once and leaves nothing behind can
-be written at every turn: its lever says so. Of everything else one arm would measure what another has left,
-so that whole trials have to alternate.
+be written at every turn: its lever says so. Of everything else one arm would measure what another has left:
+plans leave it out (``Lever.takes_turns``), and whole trials have to alternate to measure it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from pgdyno.levers import load
+from pgdyno.levers.engine.metadata import Lever
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
-
-_FAST_S = 0.005  # a tenth of the shortest usual turn
 
 
 def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
@@ -27,37 +26,44 @@ def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Variants that can take turns. ``alike`` are the kernel's files that all of them were given alike."""
+    """Variants that can take turns. ``as_found`` are the kernel's files that none of them sets any more."""
 
     variants: tuple[Variant, ...]
-    alike: tuple[str, ...]
+    as_found: tuple[str, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence on the values that all of them were given alike; none if there are no such values."""
-        if not self.alike:
-            return ()
-        names = ", ".join(map(display_name, self.alike))
-        why = "the same for all servers, as the plan wants it, so that its effect is not in the figures"
-        return (f"{why}: {names}",)
+        """A sentence on the values that were left as found; none if there are no such values."""
+        return note_on_unmeasured(self.as_found)
+
+
+def note_on_unmeasured(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence on kernel files that were left as found; none if there are none."""
+    names = ", ".join(map(display_name, paths))
+    why = "not measured, and left as found, because the machine has one value for all servers"
+    return (f"{why}: {names}",) if names else ()
 
 
 def side_by_side(variants: Sequence[Variant]) -> SideBySide:
     """Return the variants as they can take turns on one machine.
 
     A server takes all of its share of a pool of huge pages, or none: ``on`` and ``off`` instead of ``try``,
-    which would take what another one left. Of what cannot be switched with the turns, or not fast enough, all
-    of them get the value of the first variant that names it.
+    which would take what another one left. What cannot be switched with the turns, or not fast enough, is
+    left as it is found for all of them.
     """
     exact = tuple(_with_exact_pages(variant, variants) for variant in variants)
-    alike = tuple(dict.fromkeys([*not_shareable(exact), *_slow_to_switch(exact)]))
-    wanted = {path: next(one.files[path] for one in exact if path in one.files) for path in alike}
-    return SideBySide(tuple(replace(one, settings={**one.settings, **wanted}) for one in exact), alike)
+    as_found = tuple(dict.fromkeys([*not_shareable(exact), *_slow_to_switch(exact)]))
+    return SideBySide(tuple(_without(as_found, one) for one in exact), as_found)
+
+
+def _without(paths: Collection[str], variant: Variant) -> Variant:
+    kept = {key: value for key, value in variant.settings.items() if key not in paths}
+    return replace(variant, settings=kept)
 
 
 def _slow_to_switch(variants: Sequence[Variant]) -> Iterator[str]:
     """Yield the files that differ and take the kernel a good part of a turn to change."""
-    slow = [module.LEVER for module in load().values() if module.LEVER.switch_s > _FAST_S]
+    slow = [lever for lever in _instant_levers() if not lever.takes_turns]
     for path in dict.fromkeys(path for variant in variants for path in variant.files):
         differs = len({variant.files.get(path) for variant in variants}) > 1
         if differs and any(fnmatchcase(path, pattern) for lever in slow for pattern in lever.files):
@@ -82,8 +88,12 @@ def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
         return all(_takes_its_own(path, variant) for variant in variants)
     if len({variant.files.get(path) for variant in variants}) == 1:
         return True
-    instant = (module.LEVER for module in load().values() if module.LEVER.is_instant)
-    return any(fnmatchcase(path, pattern) for lever in instant for pattern in (*lever.files, *lever.reads))
+    patterns = [pattern for lever in _instant_levers() for pattern in (*lever.files, *lever.reads)]
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _instant_levers() -> list[Lever]:
+    return [module.LEVER for module in load().values() if module.LEVER.is_instant]
 
 
 def _takes_its_own(path: str, variant: Variant) -> bool:

@@ -153,12 +153,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Plan:
-    """Changes that advise proposes and apply makes, in this order."""
+    """Changes that advise proposes and apply makes, in this order.
+
+    ``unmeasured`` are those that it would make besides, had anything measured them: servers that take turns
+    cannot differ in them, because the machine has one value.
+    """
 
     lines: tuple[PlanLine, ...]
     skipped: tuple[Skipped, ...]
     findings: tuple[Finding, ...]
     memory_proof: MemoryProof | None  # None when the limit is unknown; the skip reasons say so
+    unmeasured: tuple[PlanLine, ...] = ()
 
     @property
     def needs_restart(self) -> bool:
@@ -194,6 +199,10 @@ class Plan:
     def of_layers(self, layers: Collection[Layer]) -> Plan:
         """Return the plan reduced to these layers."""
         return replace(self, lines=tuple(line for line in self.lines if line.layer in layers))
+
+    def without_keys(self, keys: Collection[str]) -> Plan:
+        """Return the plan without the changes of these settings, files or registers."""
+        return replace(self, lines=tuple(line for line in self.lines if line.change.key not in keys))
 
     def without(self, lever: str) -> Plan:
         """Return the plan without the changes of this lever."""

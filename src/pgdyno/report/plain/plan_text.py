@@ -18,6 +18,7 @@ def plan_text(plan: Plan, *, width: int = WIDTH) -> str:
     sections = [
         _findings(plan.findings, width),
         _changes(plan, width),
+        _unmeasured(plan, width),
         _proof(plan.memory_proof, width),
         _skipped(plan.skipped, width),
     ]
@@ -40,6 +41,21 @@ def _changes(plan: Plan, width: int) -> Iterator[str]:
     yield f"{count} change{'' if count == 1 else 's'}, {takes} a restart"
     names = max(len(display_name(line.change.key)) for line in plan.lines)
     for line in plan.lines:
+        yield ""
+        yield from _change(line, names, width)
+
+
+def _unmeasured(plan: Plan, width: int) -> Iterator[str]:
+    if not plan.unmeasured:
+        return
+    yield _wrapped(
+        "Not measured, and left as found: servers cannot take turns with what the machine has one value of "
+        "(--unmeasured changes it, too)",
+        width,
+        "",
+    )
+    names = max(len(display_name(line.change.key)) for line in plan.unmeasured)
+    for line in plan.unmeasured:
         yield ""
         yield from _change(line, names, width)
 

@@ -22,7 +22,7 @@ from pgdyno.model.plans.plan import KERNEL, Change, Effect, Layer, Plan
 SWAPPINESS = "/proc/sys/vm/swappiness"
 FREQUENCIES = ("/sys/devices/system/cpu/cpufreq/*/*",)
 TUNED = Owner("TuneD", "is active with profile balanced", ("*",), "pgdyno advise --format tuned")
-EVERYTHING = PlanRequest(figures=Figures(connections=20), layers=tuple(Layer))
+EVERYTHING = PlanRequest(figures=Figures(connections=20), layers=tuple(Layer), with_unmeasured=True)
 
 
 def owned_by(*owners: Owner) -> Host:

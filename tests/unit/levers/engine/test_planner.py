@@ -43,6 +43,7 @@ from pgdyno.model.errors import DurabilityError, MemoryProofError, SettingError
 from pgdyno.model.facts import Fact, unknown
 from pgdyno.model.plans.plan import REFUSED_ABOVE, Effect, Finding, Layer, Plan, Risk
 from pgdyno.model.servers.server import SettingOverride, Standby
+from pgdyno.report.plain.plan_text import plan_text
 
 
 def fake(name: str, key: str, value: str, **metadata: Any) -> Any:
@@ -120,6 +121,24 @@ def test_levers_see_what_was_planned_before() -> None:
     assert lower.settings["max_connections"] == "503"
     assert "work_mem" not in lower.settings
     assert more.settings["work_mem"] == "64MB"
+
+
+def test_what_servers_in_turns_cannot_differ_in_is_listed_apart() -> None:
+    request = PlanRequest(layers=tuple(Layer))
+    plan = make_plan(host_of(), server_of(18), request)
+    unmeasured = {line.change.lever for line in plan.unmeasured}
+    assert {"swappiness", "sched_autogroup", "cpu_governor"} <= unmeasured
+    assert not unmeasured & {line.change.lever for line in plan.lines}
+    assert "huge_page_pool" in {line.change.lever for line in plan.lines}
+    whole = make_plan(host_of(), server_of(18), dataclasses.replace(request, with_unmeasured=True))
+    assert whole.unmeasured == ()
+    assert {line.change.key for line in whole.lines} == {
+        line.change.key for line in (*plan.lines, *plan.unmeasured)
+    }
+    named = make_plan(host_of(), server_of(18), PlanRequest(named=("swappiness",)))
+    assert [line.change.key for line in named.lines] == ["/proc/sys/vm/swappiness"]
+    assert "Not measured, and left as found: " in plan_text(plan)
+    assert "Not measured" not in plan_text(whole)
 
 
 def test_only_the_layers_asked_for_are_planned() -> None:

@@ -69,24 +69,32 @@ def test_each_server_takes_all_of_its_share_of_a_pool_or_none() -> None:
         {"work_mem": "4MB", "huge_pages": "off"},
         {"huge_pages": "on", POOL: "600"},
     ]
-    assert found.alike == ()
+    assert found.as_found == ()
     assert not_shareable(found.variants) == ()
 
 
-def test_what_the_machine_has_one_of_is_the_same_for_all_and_named() -> None:
+def test_what_the_machine_has_one_of_is_left_as_found_and_named() -> None:
     plan = Variant("plan", {"work_mem": "8MB", SWAPPINESS: "1", POOL: "600"})
     without = Variant("without-system", {"work_mem": "8MB"})
     found = side_by_side([DEFAULT, plan, without])
-    assert [variant.files.get(SWAPPINESS) for variant in found.variants] == ["1", "1", "1"]
+    assert [variant.files.get(SWAPPINESS) for variant in found.variants] == [None, None, None]
     assert [variant.files.get(POOL) for variant in found.variants] == [None, "600", None]
     assert [variant.gucs["huge_pages"] for variant in found.variants] == ["off", "on", "off"]
-    assert found.alike == (SWAPPINESS,)
+    assert found.as_found == (SWAPPINESS,)
+    assert found.notes == (
+        "not measured, and left as found, because the machine has one value for all servers: vm.swappiness",
+    )
     assert not_shareable(found.variants) == ()
 
 
-def test_what_takes_the_kernel_half_a_turn_to_switch_is_the_same_for_all_too() -> None:
+def test_what_every_variant_asks_for_is_no_difference_and_stays() -> None:
+    one, other = Variant("a", {SWAPPINESS: "1"}), Variant("b", {SWAPPINESS: "1", "work_mem": "8MB"})
+    assert side_by_side([one, other]).variants == (one, other)
+
+
+def test_what_takes_the_kernel_half_a_turn_to_switch_is_left_as_found_too() -> None:
     scheduler = "/sys/block/sda/queue/scheduler"
     plan = Variant("plan", {scheduler: "none", "/sys/kernel/mm/transparent_hugepage/enabled": "madvise"})
     found = side_by_side([DEFAULT, plan])
-    assert found.alike == (scheduler,)
-    assert [variant.files.get(scheduler) for variant in found.variants] == ["none", "none"]
+    assert found.as_found == (scheduler,)
+    assert [variant.files.get(scheduler) for variant in found.variants] == [None, None]
