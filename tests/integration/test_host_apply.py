@@ -582,6 +582,10 @@ def test_the_commands_change_and_restore_the_machine(
     named = ("--dsn", server.dsn)
     planned = ("--layers", "application,system", "--unmeasured", "--ram", "1GB", "--connections", "20")
     restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))
+    measured = [option for option in planned if option != "--unmeasured"]
+    done = pgdyno("apply", *named, *measured, "--dry-run")
+    assert "left as found, because nothing has measured it (--unmeasured changes it, too): vm." in done.stdout
+    assert "echo 10 > /proc/sys/vm/swappiness" not in done.stdout
     done = pgdyno("apply", *named, *planned, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "    echo 10 > /proc/sys/vm/swappiness\n" in done.stdout

@@ -86,4 +86,4 @@ def test_numbers_stay_numbers_where_a_text_would_call_another_function(
         "SELECT doc->$1->$2::integer FROM notes",
         "UPDATE notes SET code = $1 WHERE code = $2",
     }
-    assert replay_on_a_copy(server, "bank", file, home)["replay"]["run"]["errors"] == {}
+    assert replay_on_a_copy(server, "bank", file, home)["replay"]["run"]["failures"] == []

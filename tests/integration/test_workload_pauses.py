@@ -111,7 +111,7 @@ def test_a_replay_pauses_as_its_original_did(
     assert workload.sessions is not None
     most = workload.sessions * (_REPLAYED_S / min(workload.pauses_s) + 1)  # no transaction takes time
     assert 0 < found["run"]["transactions"] <= most
-    assert found["run"]["errors"] == {}
+    assert found["run"]["failures"] == []
     assert found["original_tps"] == pytest.approx(workload.transactions_per_s)
     alone = replayed(server, file, home, "--pauses", "--clients", "1", "--pace", "2")
     assert 0 < alone["run"]["transactions"] <= _REPLAYED_S / (min(workload.pauses_s) / 2) + 1

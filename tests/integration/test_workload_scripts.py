@@ -66,7 +66,7 @@ def test_scripts_are_a_workload_that_is_replayed(server: RealServer, tmp_path: P
     replayed = pgdyno("workload", "replay", str(file), *arguments, PGDYNO_HOME=str(home))
     assert replayed.returncode == 0, replayed.stderr
     found = json.loads(replayed.stdout)
-    assert found["replay"]["run"]["errors"] == {}
+    assert found["replay"]["run"]["failures"] == []
     assert found["likeness"] >= 0.9, found
     [[moved]] = server.execute("SELECT count(*) FROM pgbench_history WHERE filler = 'moved'", "bank_copy")
     assert moved > 0

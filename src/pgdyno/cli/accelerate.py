@@ -102,7 +102,16 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=percent,
     show_default=True,
     metavar="PERCENT",
-    help="Reject the plan if a workload's slowest transactions could take longer by more than this.",
+    help="Reject the plan if the mean of a workload's slowest 5 % of transactions could be longer by more "
+    "than this.",
+)
+@click.option(
+    "--max-p99-loss",
+    default="25%",
+    callback=percent,
+    show_default=True,
+    metavar="PERCENT",
+    help="Reject the plan if a workload's 99th percentile could be longer by more than this.",
 )
 @click.option(
     "--layers",
@@ -197,6 +206,7 @@ class Asked:
     min_gain: float | None
     max_loss: float
     max_tail_loss: float
+    max_p99_loss: float
     layers: str | None
     attribute: str | None
     build: bool
@@ -360,6 +370,7 @@ class Asked:
             self.budget_s,
             max_loss=self.max_loss,
             max_tail_loss=self.max_tail_loss,
+            max_p99_loss=self.max_p99_loss,
             min_gain=self.min_gain,
             plan=plan,
             attribute=None if self.attribute is None else Attribute(self.attribute),

@@ -9,7 +9,7 @@ import codecs
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 import click
@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # rich is loaded late: commands start without it
 
 SCHEMA_VERSION = 1
 _COLUMNS_OF_A_FILE = 110
+_SILENT_S = 10.0
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -111,25 +112,36 @@ class Bar:
 
 
 class Lines:
-    """Progress as plain lines on stderr, for logs and pipes."""
+    """Progress as plain lines on stderr, for logs and pipes: one for each step, with the time left.
 
-    def __init__(self) -> None:
+    During a step, the time left has a line of its own after ten seconds without any.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Remember when it began."""
-        self._started = time.monotonic()
+        self._clock = clock
+        self._started_s = self._printed_s = clock()
+        self._ends_s = 0.0
 
     def step(self, message: str) -> None:
-        """Print the current activity."""
-        echo(f"{time.monotonic() - self._started:6.0f} s  {message}", err=True)
+        """Print the current activity, and the time left if that is known."""
+        left_s = round(self._ends_s - self._clock())
+        self._ends_s = 0.0  # it may be that of the step before
+        self._print(f"{message} (about {left_s} s left)" if left_s > 0 else message)
 
     def advance(self, done_s: float, total_s: float) -> None:
-        """Print the time left."""
-        echo(
-            f"{time.monotonic() - self._started:6.0f} s  about {max(0.0, total_s - done_s):.0f} s left",
-            err=True,
-        )
+        """Remember the time left, and print it if nothing was printed for a while."""
+        left_s = round(max(0.0, total_s - done_s))
+        self._ends_s = self._clock() + left_s
+        if left_s and self._clock() - self._printed_s >= _SILENT_S:
+            self._print(f"about {left_s} s left")
 
     def close(self) -> None:
         """Nothing to take away."""
+
+    def _print(self, message: str) -> None:
+        self._printed_s = self._clock()
+        echo(f"{self._printed_s - self._started_s:6.0f} s  {message}", err=True)
 
 
 def open_progress() -> Bar | Lines:

@@ -115,3 +115,34 @@ def test_a_progress_bar_has_no_markup_and_nothing_that_steers() -> None:
             assert str(column(task)) == task.description
     finally:
         bar.close()
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_progress_in_a_log_is_a_line_a_step_and_a_line_after_ten_silent_seconds(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = Clock()
+    lines = Lines(clock)
+    lines.step("loading")
+    for second in range(1, 26):  # twice a second, as a capture does
+        for half in (0.0, 0.5):
+            clock.now_s = 100.0 + second + half
+            lines.advance(second + half, 40.0)
+    lines.step("measuring")
+    clock.now_s = 140.0
+    lines.advance(40.0, 40.0)
+    lines.step("concluding")
+    assert capsys.readouterr().err.splitlines() == [
+        "     0 s  loading",
+        "    10 s  about 30 s left",
+        "    20 s  about 20 s left",
+        "    26 s  measuring (about 14 s left)",
+        "    40 s  concluding",
+    ]

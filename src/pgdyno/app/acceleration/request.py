@@ -31,6 +31,7 @@ class AccelerateRequest:
     budget_s: float
     max_loss: float = 0.05
     max_tail_loss: float = 0.10
+    max_p99_loss: float = 0.25
     min_gain: float | None = None
     plan: PlanRequest = field(default_factory=PlanRequest)
     subject: Subject | None = None
@@ -57,7 +58,7 @@ class AccelerateRequest:
     def terms(self, plan: Plan) -> Terms:
         """Return the terms by which the plan is decided."""
         gain = worthwhile_gain(plan) if self.min_gain is None else self.min_gain
-        return Terms(gain, self.max_loss, self.max_tail_loss)
+        return Terms(gain, self.max_loss, self.max_tail_loss, self.max_p99_loss)
 
 
 def worthwhile_gain(plan: Plan) -> float:

@@ -6,7 +6,7 @@ in ``journal/apply.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -27,6 +27,8 @@ from pgdyno.model.errors import (
     RefusedError,
     UsageError,
 )
+from pgdyno.model.experiments.awake import HALT_POLLING
+from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.journal import ApplyResult, restart_options
 from pgdyno.model.plans.plan import PER_APPLICATION, Plan
 from pgdyno.model.servers.server import Server
@@ -108,7 +110,8 @@ def _checked(request: ApplyRequest, opened: Opened, *, is_preview: bool = False)
         _check_restart(opened.access, request, checked.restarting)
     if request.plan.settings and request.start_check is not None:
         request.start_check(opened.server, request.plan.settings)
-    return _Ready(checked, (*_notes(request, opened, checked), *persisted.notes))
+    notes = (*_notes(request, opened, checked), *_left_out(request.plan, is_preview=is_preview))
+    return _Ready(checked, (*notes, *persisted.notes))
 
 
 def _persisted(request: ApplyRequest, opened: Opened) -> Persisted:
@@ -174,6 +177,15 @@ def _notes(request: ApplyRequest, opened: Opened, checked: Checked) -> tuple[str
     if checked.restarting and request.start_check is None and not request.is_start_tried:
         notes.append("the start was not tried beforehand: the server's programs are not accessible")
     return tuple(notes)
+
+
+def _left_out(plan: Plan, *, is_preview: bool) -> Iterator[str]:
+    """Yield a note on changes that are left out, and one on those that may be when it comes to it."""
+    if plan.unmeasured:
+        names = ", ".join(display_name(line.change.key) for line in plan.unmeasured)
+        yield f"left as found, because nothing has measured it (--unmeasured changes it, too): {names}"
+    if is_preview and any(line.change.lever == HALT_POLLING for line in plan.lines):
+        yield "idle polling is tried first, for a moment, and left out if it shortens no wake-up here"
 
 
 def _result(request: ApplyRequest, opened: Opened, ready: _Ready) -> ApplyResult:

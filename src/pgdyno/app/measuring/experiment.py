@@ -174,7 +174,8 @@ class ExperimentRun:
             round_started = self.clock()
             names = _names(study, experiment, plan.left)
             for group in workloads_by_server([self.workloads[name] for name in names]):
-                self.progress.step(_label(plan.done, plan.total, group))
+                is_first = budget_s is not None and not plan.done
+                self.progress.step(_label(plan.done, None if is_first else plan.total, group))
                 shuffled = in_random_order(group, running.random)
                 self.store.add_blocks(experiment.id, self.run_round(running, plan.done, shuffled))
                 self.arena.loads.forget(experiment.id)
@@ -254,7 +255,8 @@ def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str,
     return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
 
 
-def _label(done: int, planned: int, workloads: Sequence[Workload]) -> str:
+def _label(done: int, planned: int | None, workloads: Sequence[Workload]) -> str:
+    """Name a round; ``planned`` None: how many there will be is known after it."""
     names = [workload.name for workload in workloads]
     listed = ", ".join(names) if len(names) <= _LISTED_NAMES else f"{names[0]} … {names[-1]}"
-    return f"round {done + 1} of {planned}: {listed}"
+    return f"round {done + 1}{'' if planned is None else f' of {planned}'}: {listed}"

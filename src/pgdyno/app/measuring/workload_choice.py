@@ -55,6 +55,8 @@ def find_workloads(
             raise UsageError(f'no workload "{name}"', hint=f"known: {listed}, or a file that ends in {_FILE}")
     if scripts:
         parsed = tuple(parse_script(text) for text in scripts)
+        for script in parsed:
+            _require_sql(script)
         chosen[USER_SCRIPTS] = Workload(
             name=USER_SCRIPTS,
             title=f"pgbench scripts: {', '.join(scripts)}",
@@ -122,15 +124,20 @@ def parse_script(text: str) -> Script:
     if not count.isdigit() or int(count) < 1:
         raise UsageError(f'"{text}" has no valid weight', hint="write --script file.sql@3")
     try:
-        with open_plain(Path(file)) as script:
-            content = script.read().decode("latin-1")
+        open_plain(Path(file)).close()
     except OSError as error:
         hint = "write --script path/to/file.sql[@weight]"
         raise UsageError(f'could not read script "{file}"', detail=error.strerror, hint=hint) from error
+    return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))
+
+
+def _require_sql(script: Script) -> None:
+    """Raise UsageError for a script that sends nothing to the server."""
+    with open_plain(Path(script.file or "")) as file:
+        content = file.read().decode("latin-1")
     if not _NO_SQL.sub("", content).strip(" \t\r\n;"):
         raise UsageError(
-            f'script "{file}" has no SQL statement',
+            f'script "{script.file}" has no SQL statement',
             detail="without one, transactions cost the server nothing, and their rate says nothing",
             hint="add the statements that are to be measured",
         )
-    return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))

@@ -10,13 +10,18 @@
 
     symbol  meaning                                                          unit
     T_w     throughput of workload w, plan / baseline                        1
-    L_w     tail of its latency, plan / baseline                             1
+    L_w     mean of the slowest 5 % of its latencies, plan / baseline        1
+    Q_w     99th percentile of its latencies, plan / baseline                1
     g       gain that makes the change worth while                           1
 
+slower          the upper bound of some T_w, at 5 % over the number of workloads, is below 1 - max_loss
 faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workloads: one plan is asked about
 nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
-safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss
-longer          the lower bound of L_w, at 5 % over the number of workloads, is above 1
+safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss, both as the mean of the
+                log-ratios of rounds and as the ratio of the means over all rounds, which sees the stall of a
+                single round; that of Q_w is at most 1 + max_p99_loss
+longer          of the L_w and Q_w whose bound is too high, the lower bound of one, at 5 % over the number of
+                all of them, is above 1
 
 A plan that makes some workload slower, or some tail longer, by more than the limits is called "pays" in at
 most 5 % of experiments: all bounds have to hold together, so that none is corrected for the others
@@ -26,7 +31,7 @@ evident the bounds are those of the worse half of the rounds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -42,6 +47,7 @@ from pgdyno.model.experiments.likeness import LEAST_LIKENESS
 from pgdyno.model.plans.terms import Terms
 
 _FASTER = 0.025
+_LOOK = 0.01
 _NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
 _LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
 
@@ -122,22 +128,25 @@ def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
     return PlanDecision(
         state,
         _sentence(state, outcomes, terms),
-        tuple(_reason(outcome) for outcome in outcomes),
+        (*map(_reason, outcomes), *_unseen(outcomes)),
         tuple(outcomes),
         more,
     )
 
 
-def state_of(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
-    """Return the first state of the table above that the bounds show."""
+def state_of(outcomes: Sequence[Outcome], terms: Terms, *, error: float = BOUND) -> PlanState:
+    """Return the first state of the table above that the bounds show.
+
+    ``error`` is that of what rejects a plan: *slower* and *nothing*.
+    """
     throughput = [one.throughput for one in outcomes if one.throughput is not None]
-    if any(one.upper() < 1 - terms.max_loss for one in throughput):
+    if any(one.upper(error / len(outcomes)) < 1 - terms.max_loss for one in throughput):
         return PlanState.SLOWER
     if not outcomes or len(throughput) < len(outcomes):
         return PlanState.UNDECIDED
     if faster_on(outcomes, terms) and all(one.lower() >= 1 - terms.max_loss for one in throughput):
         return _state_of_tails(outcomes, terms)
-    if all(one.upper() < max(_NOTHING, 1 + terms.min_gain) for one in throughput):
+    if all(one.upper(error) < max(_NOTHING, 1 + terms.min_gain) for one in throughput):
         return PlanState.NOTHING
     return PlanState.UNDECIDED
 
@@ -156,8 +165,11 @@ def faster_on(outcomes: Sequence[Outcome], terms: Terms) -> tuple[str, ...]:
 
 
 def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
-    """Whether measuring on is of no use: the plan costs, or there is nothing to gain. Accepts nothing."""
-    return state_of(outcomes, terms) in FUTILE
+    """Whether measuring on is of no use: the plan costs, or there is nothing to gain. Accepts nothing.
+
+    A look before the end gives chance one more chance: it rejects at 1 %.
+    """
+    return state_of(outcomes, terms, error=_LOOK) in FUTILE
 
 
 FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
@@ -165,18 +177,20 @@ _OPEN = (PlanState.UNDECIDED, PlanState.TAIL_UNKNOWN)
 
 
 def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
-    tails = [one.tail for one in outcomes]
-    unsafe = [one for one in tails if one is None or one.upper() > 1 + terms.max_tail_loss]
-    if not unsafe:
+    tails = [(one.tail, terms.max_tail_loss) for one in outcomes]
+    tails += [(one.p99, terms.max_p99_loss) for one in outcomes if one.p99 is not None]
+    unsafe = [one for one, longer in tails if one is None or one.upper() > 1 + longer]
+    may_stall = any(one.stalls and one.stalls.upper > 1 + terms.max_tail_loss for one in outcomes)
+    if not unsafe and not may_stall:
         return PlanState.PAYS
-    if any(one is not None and one.lower(BOUND / len(outcomes)) > 1 for one in unsafe):
+    if any(one is not None and one.lower(BOUND / len(tails)) > 1 for one in unsafe):
         return PlanState.TAIL_WORSE
     return PlanState.TAIL_UNKNOWN
 
 
 def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:
     """Return how many more rounds would decide if the estimates were the truth."""
-    known = [each for one in outcomes for each in (one.throughput, one.tail) if each is not None]
+    known = [each for one in outcomes for each in (one.throughput, one.tail, one.p99) if each is not None]
     if not known or any(one.throughput is None for one in outcomes):
         return None
     run = max(each.rounds for each in known)
@@ -186,6 +200,8 @@ def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:
                 one,
                 throughput=one.throughput and one.throughput.after(int(rounds)),
                 tail=one.tail and one.tail.after(int(rounds)),
+                p99=one.p99 and one.p99.after(int(rounds)),
+                stalls=one.stalls and one.stalls.after(int(rounds)),
             )
             for one in outcomes
         ]
@@ -196,12 +212,10 @@ def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:
 
 def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> str:
     gains = _gains(outcomes) or "too few rounds count"
-    worthwhile, longer = max(_NOTHING - 1, terms.min_gain), terms.max_tail_loss
+    worthwhile = max(_NOTHING - 1, terms.min_gain)
     return {
         PlanState.SLOWER: f"The plan does not pay, a workload is slower: {gains}.",
-        PlanState.PAYS: (
-            f"The plan pays: {gains}; no tail of latency can be longer by {numbers.share(longer, 0)}."
-        ),
+        PlanState.PAYS: (f"The plan pays: {gains}; {_guarded(outcomes, terms)}."),
         PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
         PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
         PlanState.NOTHING: (
@@ -209,6 +223,15 @@ def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> st
         ),
         PlanState.UNDECIDED: f"It is not decided whether the plan pays: {gains}.",
     }[state]
+
+
+def _guarded(outcomes: Sequence[Outcome], terms: Terms) -> str:
+    """Say what of the latencies cannot have become much longer."""
+    longer = numbers.share(terms.max_tail_loss, 0)
+    mean = f"the mean of the slowest 5{numbers.SPACE}% of transactions can be longer by {longer} on none"
+    if all(one.p99 is None for one in outcomes):
+        return mean
+    return f"{mean}, the 99th percentile by {numbers.share(terms.max_p99_loss, 0)}"
 
 
 def _gains(outcomes: Sequence[Outcome]) -> str:
@@ -220,7 +243,17 @@ def _gains(outcomes: Sequence[Outcome]) -> str:
 def _reason(outcome: Outcome) -> str:
     throughput = "unknown" if outcome.throughput is None else _percent(outcome.throughput)
     tail = "unknown" if outcome.tail is None else _percent(outcome.tail)
-    return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}"
+    p99 = "" if outcome.p99 is None else f", 99th percentile {_percent(outcome.p99)}"
+    stalls = outcome.stalls
+    over_all = "" if stalls is None else f", over all rounds together {numbers.change(stalls.ratio, 1)}"
+    return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}{over_all}{p99}"
+
+
+def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Say how rare something may be that these rounds may not have shown: the rule of three, at 95 %."""
+    rounds = min((one.stalls.rounds for one in outcomes if one.stalls), default=0)
+    if rounds:
+        yield f"a stall in fewer than {numbers.share(3 / rounds, 0)} of rounds may not have been seen"
 
 
 def _percent(found: Estimate) -> str:

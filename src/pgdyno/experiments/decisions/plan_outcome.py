@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
 
+import numpy as np
 from scipy import special
 
 from pgdyno.experiments.verdicts.analysis import log_ratios
@@ -13,12 +16,13 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
-from pgdyno.stats.sample import Sample
+from pgdyno.stats.sample import FloatArray, Sample
 
 TAILS = (TAIL_MEAN, P99)
 """Which metric is the tail: the first that the experiment has."""
 BOUND = 0.05
 """The error rate of a bound, one-sided."""
+_SAMPLES = 2000  # the error of a bound at 5 % is then 0.5 % of experiments
 _HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
 
 
@@ -58,19 +62,43 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Stalls:
+    """The tail over all rounds together: its mean with the plan over its mean without it, both arithmetic.
+
+    One round in thirty with a tail ten times as long makes this 1.3; the mean log-ratio, of which half is in
+    the other rounds' favour, makes it 1.08. ``upper`` is the ratio that the true one is above with
+    probability ``BOUND``, by a bootstrap over rounds.
+    """
+
+    ratio: float
+    upper: float
+    rounds: int
+
+    def after(self, rounds: int) -> Stalls:
+        """Return what is expected after ``rounds`` rounds, all else being equal."""
+        width = (self.upper - self.ratio) * math.sqrt(self.rounds / rounds)
+        return Stalls(self.ratio, self.ratio + width, rounds)
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """An experiment's estimates of a plan on one workload; None: no estimate yet."""
+    """An experiment's estimates of a plan on one workload; None: no estimate yet.
+
+    ``p99`` is None where it was not measured, or is the tail itself. ``stalls`` is of the tail as well.
+    """
 
     workload: str
     throughput: Estimate | None
     tail: Estimate | None
+    p99: Estimate | None = None
+    stalls: Stalls | None = None
 
 
 def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:
     """Return the estimates for every workload of an experiment."""
     measured = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
     tail = next((name for name in TAILS if name in measured), TAILS[-1])
-    count = 2 * len(experiment.workloads)
+    count = 3 * len(experiment.workloads)
 
     def estimated(workload: str, metric: str, *, is_gain: bool) -> Estimate | None:
         ratios = log_ratios(experiment.blocks, workload, metric, variant, experiment.baseline)
@@ -82,9 +110,46 @@ def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:
             workload,
             estimated(workload, THROUGHPUT, is_gain=True),
             estimated(workload, tail, is_gain=False),
+            estimated(workload, P99, is_gain=False) if tail != P99 else None,
+            stalls(*_tails_by_round(experiment, workload, tail, variant)),
         )
         for workload in experiment.workloads
     )
+
+
+def _tails_by_round(
+    experiment: Experiment, workload: str, tail: str, variant: str
+) -> tuple[list[float], list[float]]:
+    """Return the mean tail of each round with the plan and without it, of blocks in which both have one."""
+    by_round: dict[int, list[tuple[float, float]]] = {}
+    for block in experiment.blocks:
+        if block.workload == workload and not block.void_for(variant, experiment.baseline):
+            values = {arm.variant: arm.values.get(tail, 0.0) for arm in block.arms}
+            pair = (values.get(variant, 0.0), values.get(experiment.baseline, 0.0))
+            if min(pair) > 0:
+                by_round.setdefault(block.round, []).append(pair)
+    means = [tuple(map(fmean, zip(*of_round, strict=True))) for of_round in by_round.values()]
+    return [one for one, _ in means], [other for _, other in means]
+
+
+def stalls(with_plan: Sequence[float], without: Sequence[float]) -> Stalls | None:
+    """Return the ratio of two tails over all rounds; None: too few rounds for a bound.
+
+    Shapes: both (rounds,), in one unit. Rounds are drawn together, so that what slows both down cancels.
+    """
+    rounds = len(with_plan)
+    if rounds < MINIMUM_ROUNDS_FOR_VERDICT:
+        return None
+    drawn = _drawn(rounds)
+    ratios = (drawn @ np.asarray(with_plan)) / (drawn @ np.asarray(without))
+    return Stalls(fmean(with_plan) / fmean(without), float(np.quantile(ratios, 1 - BOUND)), rounds)
+
+
+@cache
+def _drawn(rounds: int) -> FloatArray:
+    """Return how often each round was drawn, of as many with replacement. Shapes: (samples, rounds)."""
+    random = np.random.default_rng(rounds)  # always the same: a report gives the same answer again
+    return random.multinomial(rounds, np.full(rounds, 1 / rounds), size=_SAMPLES).astype(float)
 
 
 def estimate(

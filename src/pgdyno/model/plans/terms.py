@@ -39,9 +39,11 @@ class Terms:
     """Requirements of a plan, as shares: 0.05 = 5 %.
 
     ``min_gain`` is the gain of throughput that makes the change worth while; no workload may have lost more
-    than ``max_loss`` of it, and none's slowest transactions may take longer by more than ``max_tail_loss``.
+    than ``max_loss`` of it. On none the mean of the slowest 5 % of transactions may be longer by more than
+    ``max_tail_loss``, nor the 99th percentile by more than ``max_p99_loss``.
     """
 
     min_gain: float = 0.0
     max_loss: float = 0.05
     max_tail_loss: float = 0.10
+    max_p99_loss: float = 0.25

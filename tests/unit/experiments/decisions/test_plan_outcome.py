@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from scipy.stats import bootstrap
 
-from pgdyno.experiments.decisions.plan_outcome import Estimate, estimate
+from pgdyno.experiments.decisions.plan_outcome import Estimate, estimate, stalls
 
 
 def test_bounds_are_those_of_students_t() -> None:
@@ -33,3 +35,42 @@ def test_drift_gives_the_bounds_of_the_worse_half() -> None:
 
 def test_four_rounds_give_no_bound() -> None:
     assert estimate([[0.3], [0.31], [0.29], [0.3]]) is None
+
+
+def test_the_bound_over_all_rounds_is_that_of_a_paired_bootstrap() -> None:
+    random = np.random.default_rng(3)
+    base = np.exp(random.normal(1.0, 0.2, 12))
+    plan = base * np.exp(random.normal(0.0, 0.1, 12))
+    found = stalls(plan.tolist(), base.tolist())
+    again = bootstrap(
+        (plan, base),
+        lambda one, other, axis: one.mean(axis) / other.mean(axis),
+        paired=True,
+        confidence_level=0.9,
+        n_resamples=20_000,
+        method="percentile",
+        rng=random,
+    )
+    assert found is not None
+    assert found.ratio == pytest.approx(plan.mean() / base.mean())
+    assert found.upper == pytest.approx(again.confidence_interval.high, abs=0.01)
+
+
+def test_one_round_in_thirty_with_a_tail_ten_times_as_long_shows() -> None:
+    found = stalls([10.0] + [1.0] * 29, [1.0] * 30)
+    assert found is not None
+    assert found.ratio == pytest.approx(1.3)
+    assert found.upper > 1.5
+    assert math.exp(math.log(10) / 30) == pytest.approx(1.08, abs=0.005)  # as the mean of logarithms has it
+
+
+def test_rounds_that_slow_both_servers_down_cancel() -> None:
+    slow = [1.0, 5.0, 1.0, 1.0, 9.0, 1.0]
+    found = stalls([1.02 * one for one in slow], slow)
+    assert found is not None
+    assert found.ratio == pytest.approx(1.02)
+    assert found.upper == pytest.approx(1.02)
+
+
+def test_four_rounds_give_no_bound_over_all_rounds() -> None:
+    assert stalls([1.0] * 4, [1.0] * 4) is None
