@@ -1,6 +1,6 @@
 //! Logs every transaction in pgbench's format, `client transaction latency_us script epoch_s epoch_us`, so that
 //! whoever pairs servers in time can attribute each one exactly. One that was given up has
-//! `failed:SQLSTATE:STATEMENT` in place of its latency.
+//! `failed:SQLSTATE:US:STATEMENT` in place of its latency, with the time that it took.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -50,9 +50,11 @@ impl TransactionLog {
         client: usize,
         number: u64,
         (code, statement): (&str, &str),
+        latency: Nanos,
         ended: Nanos,
     ) -> Result<()> {
-        let word = format!("failed:{code}:{}", statement.replace(char::is_whitespace, "_"));
+        let word =
+            format!("failed:{code}:{}:{}", latency / 1000, statement.replace(char::is_whitespace, "_"));
         let (s, us) = (ended / SECOND, ended % SECOND / 1000);
         writeln!(self.file, "{client} {number} {word} 0 {s} {us}")
             .map_err(|error| unwritable(&self.path, &error))
@@ -77,10 +79,10 @@ mod tests {
         let prefix = std::env::temp_dir().join(format!("pgdyno-log-{}", std::process::id()));
         let mut log = TransactionLog::create(&prefix, 3).unwrap();
         log.write(7, 1, 1_234_567, 1_700_000_000_000_042_999).unwrap();
-        log.write_failed(7, 1, ("23505", "insert order"), 1_700_000_000_000_043_999).unwrap();
+        log.write_failed(7, 1, ("23505", "insert order"), 9_876, 1_700_000_000_000_043_999).unwrap();
         log.flush().unwrap();
         let path = format!("{}.3", prefix.display());
-        let lines = "7 1 1234 0 1700000000 42\n7 1 failed:23505:insert_order 0 1700000000 43\n";
+        let lines = "7 1 1234 0 1700000000 42\n7 1 failed:23505:9:insert_order 0 1700000000 43\n";
         assert_eq!(std::fs::read_to_string(&path).unwrap(), lines);
         std::fs::remove_file(path).unwrap();
     }

@@ -259,9 +259,11 @@ impl Worker {
     /// Logs that a session's transaction was given up, if it would have counted.
     fn log_failure(&mut self, index: usize, cause: (&str, &str), now: Nanos) -> Result<()> {
         let session = &self.sessions[index];
+        let ended = self.turn.map_or(session.intended, |turn| turn.running(now));
+        let latency = ended.saturating_sub(session.intended);
         match &mut self.logs[session.arm] {
             Some(log) if session.is_counted() => {
-                log.write_failed(session.client_index, session.committed(), cause, now)
+                log.write_failed(session.client_index, session.committed(), cause, latency, now)
             }
             _ => Ok(()),
         }

@@ -48,7 +48,7 @@ def _print_plan(plan: Plan) -> None:
     for line in plan.lines:
         echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if plan.unmeasured:
-        echo("Not measured here, and left as found (pgdyno apply --unmeasured changes it, too):")
+        echo("Not measured here, and left as found (pgdyno apply --layers all --unmeasured changes it, too):")
     for line in plan.unmeasured:
         echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if plan.skipped:

@@ -155,7 +155,11 @@ _OPTIONS = (
     ),
     as_booted_option,
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
-    click.option("--gate", is_flag=True, help="Exit with 5 on a regression, 6 if inconclusive."),
+    click.option(
+        "--gate",
+        is_flag=True,
+        help="Exit with 5 on a regression or if more transactions fail, 6 if inconclusive.",
+    ),
 )
 
 

@@ -21,9 +21,10 @@ from pgdyno.cli._server_options import (
     server_options,
     unmeasured_option,
 )
-from pgdyno.cli.output import json_option, print_file
+from pgdyno.cli.output import echo, json_option, print_file
 from pgdyno.model.errors import UsageError
 from pgdyno.model.facts import Unknown
+from pgdyno.model.hosts.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.inspection.inspect import InspectedServer, Inspection
@@ -90,6 +91,9 @@ def command(
     request = AdviseRequest(plan, "json" if is_json else format_name, width)
     advice = advise(host, inspected.server, request)
     print_file(advice.text)
+    if format_name != "text" and (left := advice.plan.unmeasured):
+        names = ", ".join(display_name(line.change.key) for line in left)
+        echo(f"left out, because nothing has measured it (--unmeasured adds it): {names}", err=True)
     if advice.refused is not None:
         raise advice.refused
 

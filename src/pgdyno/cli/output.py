@@ -122,19 +122,21 @@ class Lines:
         self._clock = clock
         self._started_s = self._printed_s = clock()
         self._ends_s = 0.0
+        self._is_told = False  # whether the step has said before how far it is
 
     def step(self, message: str) -> None:
         """Print the current activity, and the time left if that is known."""
         left_s = round(self._ends_s - self._clock())
-        self._ends_s = 0.0  # it may be that of the step before
+        self._ends_s, self._is_told = 0.0, False
         self._print(f"{message} (about {left_s} s left)" if left_s > 0 else message)
 
     def advance(self, done_s: float, total_s: float) -> None:
-        """Remember the time left, and print it if nothing was printed for a while."""
+        """Remember the time left; print it if nothing was printed for a while, and a step goes on."""
         left_s = round(max(0.0, total_s - done_s))
         self._ends_s = self._clock() + left_s
-        if left_s and self._clock() - self._printed_s >= _SILENT_S:
+        if left_s and self._is_told and self._clock() - self._printed_s >= _SILENT_S:
             self._print(f"about {left_s} s left")
+        self._is_told = True
 
     def close(self) -> None:
         """Nothing to take away."""

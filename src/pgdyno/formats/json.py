@@ -39,6 +39,10 @@ def document(plan: Plan, server: Server) -> dict[str, Any]:
             }
             for line in plan.lines
         ],
+        "unmeasured": [
+            {**dataclasses.asdict(line.change), "layer": line.layer, "reason": line.reason}
+            for line in plan.unmeasured
+        ],
         "skipped": [dataclasses.asdict(skipped) for skipped in plan.skipped],
         "findings": [dataclasses.asdict(finding) for finding in plan.findings],
         "memory_proof": None if plan.memory_proof is None else _proof(plan.memory_proof),

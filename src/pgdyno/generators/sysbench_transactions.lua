@@ -1,7 +1,7 @@
 -- Runs one of sysbench's own scripts unchanged and logs every transaction in pgbench's format:
 --    client transaction latency_us script epoch_s epoch_us
 -- so that pgdyno can count exactly what completed inside a slice. A transaction that fails has
--- failed:SQLSTATE: in place of its latency. sysbench begins it again with other keys if the error permits it; the
+-- failed:SQLSTATE:: in place of its latency. sysbench begins it again with other keys if the error permits it; the
 -- latency of the one that succeeds includes the tries before. Environment:
 --    PGDYNO_SCRIPT   name of the sysbench script, for example oltp_read_only
 --    PGDYNO_LOG      prefix of the log files; one file per thread: PREFIX.THREAD
@@ -50,7 +50,7 @@ function event(...)
          + math.floor((tonumber(ended.tv_nsec) - tonumber(began.tv_nsec)) / 1000)))
    else
       if type(problem) == "table" and problem.errcode == sysbench.error.RESTART_EVENT then
-         write("failed:" .. problem.sql_state .. ":")
+         write("failed:" .. problem.sql_state .. "::")
       end
       error(problem, 0)
    end

@@ -81,6 +81,11 @@ def _hide_statements(document: dict[str, Any]) -> None:
     for likeness in document.get("likenesses", {}).values():
         for number, statement in enumerate(likeness["statements"], 1):
             statement["name"] = f"statement-{number}"
+    names = {
+        name: f"failed-statement-{number}" for number, name in enumerate(_failed_statements(document), 1)
+    }
+    for failure in _failures(document):
+        failure["statement"] = names.get(failure["statement"], "")
 
 
 def _hide_cell(document: dict[str, Any]) -> None:
@@ -98,6 +103,17 @@ def _statements(document: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of captured workloads' statements, which have tables' names; notes tell them too."""
     for likeness in document.get("likenesses", {}).values():
         yield from (one["name"] for one in likeness["statements"])
+    yield from _failed_statements(document)
+
+
+def _failed_statements(document: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(one["statement"] for one in _failures(document) if one["statement"]))
+
+
+def _failures(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for block in document["blocks"]:
+        for arm in block["arms"]:
+            yield from arm.get("failures", ())
 
 
 def _structural_texts(document: Mapping[str, Any]) -> set[str]:

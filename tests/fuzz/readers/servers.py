@@ -91,16 +91,16 @@ def _is_failure(line: bytes) -> bool:
         return False
     if int(words[4]) >= 9 * 10**9 or len(words[4]) > 10 or len(words[5]) > 6:
         return False
-    kind, *rest = words[2].split(b":", 2)
+    kind, *rest = words[2].split(b":", 3)
     if not rest:
         return kind in {b"serialization", b"deadlock"}
     return (
         kind == b"failed"
-        and len(rest) == 2
+        and len(rest) == 3
         and len(rest[0]) == 5
         and all(48 <= one <= 57 or 65 <= one <= 90 for one in rest[0])
-        and len(rest[1]) <= 200
-        and all(33 <= one <= 126 for one in rest[1])
+        and len(rest[1]) <= 15
+        and (not rest[1] or rest[1].isdigit())
     )
 
 

@@ -183,7 +183,8 @@ def _left_out(plan: Plan, *, is_preview: bool) -> Iterator[str]:
     """Yield a note on changes that are left out, and one on those that may be when it comes to it."""
     if plan.unmeasured:
         names = ", ".join(display_name(line.change.key) for line in plan.unmeasured)
-        yield f"left as found, because nothing has measured it (--unmeasured changes it, too): {names}"
+        how = "pgdyno apply --unmeasured changes it, too"
+        yield f"left as found, because nothing has measured it ({how}): {names}"
     if is_preview and any(line.change.lever == HALT_POLLING for line in plan.lines):
         yield "idle polling is tried first, for a moment, and left out if it shortens no wake-up here"
 

@@ -290,7 +290,8 @@ def _measure(
         ObservedArm(arm.variant, parse_all(turns.logs(index)), _checkpoint_debt(running, workload, arm))
         for index, arm in enumerate(arms)
     ]
-    if design.kind is DesignKind.DUET:  # of trials, those of another variant may be better
+    # Of trials, those of another variant may be better; of a grid, other cells.
+    if design.kind is DesignKind.DUET and round_index == 0 and workload.cell is None:
         best = min(observed, key=lambda arm: arm.transactions.failed_share)
         require_few(best.variant.name, best.transactions.count, best.transactions.failures)
     statement = workload.statement

@@ -64,7 +64,8 @@ def peers_context(
     facts = peer_facts(subject.server, subject.resources)
     if facts is None:
         raise ServerError("how many CPUs the server may use is not known, and every rule asks for that")
-    plan = plan_for(subject, baseline, conditions, _request(figures, conditions)).plan
+    request = _request(figures, conditions, with_unmeasured=demand.in_passes)
+    plan = plan_for(subject, baseline, conditions, request).plan
     ours = own_arms(baseline, plan if conditions.as_booted else without_idling(plan))
     connections = demand.clients + SPARE_CONNECTIONS + _RESERVED
     told = replace(facts, connections=connections, purpose=demand.purpose)
@@ -113,12 +114,21 @@ def own_arms(baseline: Variant, plan: Plan) -> list[Variant]:
     return arms
 
 
-def _request(figures: Figures, conditions: Conditions) -> PlanRequest:
-    """Return the request for everything that this user may change, as ``accelerate`` asks for it."""
+def _request(figures: Figures, conditions: Conditions, *, with_unmeasured: bool) -> PlanRequest:
+    """Return the request for everything that this user may change, as ``accelerate`` asks for it.
+
+    Passes measure what turns do not: each server has the machine to itself.
+    """
     may_change = may_change_host()
     of_the_machine = (Layer.SYSTEM, Layer.HARDWARE)
     layers = tuple(one for one in STUDY.layers if may_change or one not in of_the_machine)
-    return PlanRequest(figures, layers, may_change_host=may_change, builds=builds_to_choose(conditions))
+    return PlanRequest(
+        figures,
+        layers,
+        may_change_host=may_change,
+        builds=builds_to_choose(conditions),
+        with_unmeasured=with_unmeasured,
+    )
 
 
 def _require_no_settings(baseline: Variant) -> None:

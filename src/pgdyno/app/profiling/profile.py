@@ -138,7 +138,9 @@ def _of_arms(
         hardware = find_hardware_counters(loads.scratch)
         profiling = Profiling(arms, processes, statements, turns, recordings, hardware)
         progress.step(f"profiling {workload.name}")
-        taken = profiling.run(request.cycles, lambda done: progress.advance(done, request.cycles))
+        taken = profiling.run(
+            request.cycles, lambda done: progress.advance(done / request.cycles * lasting_s, lasting_s)
+        )
         turns.end()
         recordings.end()
         progress.step("reading what was recorded")

@@ -151,7 +151,7 @@ def simulated_runs(
     runs: list[SimulatedRun] = []
     try:
         for repeat in range(_REPEATS):
-            progress.advance(repeat, _REPEATS)
+            progress.step(f"simulating, run {repeat + 1} of {_REPEATS}")
             like = runs[0] if runs else processor.like
             runs.append(simulated_run(under, variant, workload, seed, directory, like))
     except PgdynoError as error:

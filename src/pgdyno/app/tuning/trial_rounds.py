@@ -21,7 +21,7 @@ from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.measuring.load_hosts.regained import AfterLoss, end_without_host
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.experiments.design.workload_order import workloads_by_server
-from pgdyno.experiments.verdicts.failures import doubts
+from pgdyno.experiments.verdicts.failures import doubts, is_shown
 from pgdyno.levers.engine.sharing import side_by_side
 from pgdyno.levers.engine.sharing_memory import with_pools_for
 from pgdyno.meters import load as load_meters
@@ -224,11 +224,11 @@ class TrialRounds:
 
 
 def _require_as_few_failures(counted: Counted, others: Collection[str]) -> None:
-    """Raise CandidateFailedError if more transactions failed on the candidate than on the others."""
+    """Raise CandidateFailedError if it is shown that too many more transactions fail on the candidate."""
     for workload, blocks in counted.items():
         for other in others:
-            if why := doubts(blocks, workload, CANDIDATE, other):
-                raise CandidateFailedError(f"{workload}: {why}")
+            if is_shown(blocks, workload, CANDIDATE, other):
+                raise CandidateFailedError(f"{workload}: {doubts(blocks, workload, CANDIDATE, other)}")
 
 
 def _ratios(logs: Mapping[str, float]) -> RoundRatios:

@@ -2,8 +2,9 @@
 
 Format, one line per transaction (pgbench's ``--log``; the sysbench wrapper writes the same):
 ``client transaction latency_us script epoch_s epoch_us [lag] [retries]``. A transaction that failed has a
-word in place of its latency: pgbench's ``serialization`` or ``deadlock``, or ``failed:SQLSTATE:STATEMENT`` of
-the sysbench wrapper and of our driver; STATEMENT may be empty. A latency includes earlier tries.
+word in place of its latency: pgbench's ``serialization`` or ``deadlock``, or ``failed:SQLSTATE:US:STATEMENT``
+of the sysbench wrapper and of our driver; how long it took and the statement may be empty. A latency includes
+earlier tries.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()
 _ALLOWED = b"0123456789- \n"
 _FAILED = re.compile(
-    rb"[0-9]+ [0-9]+ (?:(serialization|deadlock)|failed:([0-9A-Z]{5}):([!-~]{0,200}))"
+    rb"[0-9]+ [0-9]+ (?:(serialization|deadlock)|failed:([0-9A-Z]{5}):([0-9]{0,15}):([^ ]*))"
     rb" [0-9]+ ([0-9]{1,10}) ([0-9]{1,6})(?: [0-9]+)*"
 )
 _SQLSTATES = {b"serialization": "40001", b"deadlock": "40P01"}
@@ -38,7 +39,9 @@ _LARGEST_EPOCH_S = 9_000_000_000  # in the year 2255; nanoseconds since 1970 hav
 
 @dataclass(frozen=True)
 class Transactions:
-    """Transactions of one arm. ``failed_ns`` is when others failed, by SQLSTATE and statement.
+    """Transactions of one arm. ``failed_ns`` is when others began that failed, by SQLSTATE and statement.
+
+    Where the log has no length of those, it is when they failed.
 
     Shapes: completed_ns, latency_us (n,), failed_ns (m,) each, int64, in no particular order.
     Units: wall-clock nanoseconds since the epoch; microseconds.
@@ -156,11 +159,11 @@ def _without_failures(text: bytes) -> tuple[bytes, dict[tuple[str, str], NDArray
     failed: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for line in filter(_has_letters, lines):
         found = _FAILED.fullmatch(line)
-        if found is None or int(found[4]) >= _LARGEST_EPOCH_S:
+        if found is None or int(found[5]) >= _LARGEST_EPOCH_S:
             raise _unreadable(line)
-        word, sqlstate, statement, s, us = found.groups()
-        cause = (_SQLSTATES[word], "") if word else (sqlstate.decode(), statement.decode())
-        failed[cause].append((int(s) * 1_000_000 + int(us)) * 1_000)
+        word, sqlstate, lasted_us, statement, s, us = found.groups()
+        cause = (_SQLSTATES[word], "") if word else (sqlstate.decode(), statement.decode(errors="replace"))
+        failed[cause].append((int(s) * 1_000_000 + int(us) - int(lasted_us or 0)) * 1_000)
     good = b"\n".join(line for line in lines if not _has_letters(line))
     return good, {cause: np.array(at_ns, dtype=np.int64) for cause, at_ns in failed.items()}
 

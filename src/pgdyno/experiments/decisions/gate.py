@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.experiments.verdicts.analysis import missed_rate
-from pgdyno.experiments.verdicts.failures import doubts
+from pgdyno.experiments.verdicts.failures import is_shown
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
@@ -29,6 +29,6 @@ def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:
     missed, baseline_missed = (
         missed_rate(blocks, workload, name) for name in (verdict.variant, verdict.baseline)
     )
-    return (missed is not None and baseline_missed is None) or bool(
-        doubts(blocks, workload, verdict.variant, verdict.baseline)
+    return (missed is not None and baseline_missed is None) or is_shown(
+        blocks, workload, verdict.variant, verdict.baseline
     )

@@ -99,10 +99,17 @@ def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision)
     reasons = [why for one in experiment.workloads if (why := failures.doubts(experiment.blocks, one, *pair))]
     if not reasons:
         return decision
-    state, sentence = PlanState.FAILING, "The plan does not pay: more transactions fail with it."
+    state = PlanState.UNDECIDED
     if is_slower:
-        state = PlanState.UNDECIDED
         sentence = "It is not decided whether the plan pays: too many transactions failed without it."
+    elif any(failures.is_shown(experiment.blocks, one, *pair) for one in experiment.workloads):
+        state, sentence = PlanState.FAILING, "The plan does not pay: more transactions fail with it."
+    elif decision.state in _REJECTED:
+        return decision
+    else:
+        sentence = (
+            "It is not decided whether the plan pays: too many transactions fail, or may fail, with it."
+        )
     return PlanDecision(state, sentence, tuple(reasons), decision.outcomes)
 
 
@@ -128,7 +135,7 @@ def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
     return PlanDecision(
         state,
         _sentence(state, outcomes, terms),
-        (*map(_reason, outcomes), *_unseen(outcomes)),
+        (*map(_reason, outcomes), *(_unseen(outcomes) if state in _WITH_TAILS else ())),
         tuple(outcomes),
         more,
     )
@@ -173,6 +180,8 @@ def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
 
 
 FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
+_REJECTED = (*FUTILE, PlanState.TAIL_WORSE)
+_WITH_TAILS = (PlanState.PAYS, PlanState.TAIL_WORSE, PlanState.TAIL_UNKNOWN)
 _OPEN = (PlanState.UNDECIDED, PlanState.TAIL_UNKNOWN)
 
 
@@ -226,12 +235,12 @@ def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> st
 
 
 def _guarded(outcomes: Sequence[Outcome], terms: Terms) -> str:
-    """Say what of the latencies cannot have become much longer."""
+    """Name the limits that no latency can have passed."""
     longer = numbers.share(terms.max_tail_loss, 0)
-    mean = f"the mean of the slowest 5{numbers.SPACE}% of transactions can be longer by {longer} on none"
+    mean = f"on no workload can the mean of the slowest 5{numbers.SPACE}% of transactions be {longer} longer"
     if all(one.p99 is None for one in outcomes):
         return mean
-    return f"{mean}, the 99th percentile by {numbers.share(terms.max_p99_loss, 0)}"
+    return f"{mean}, or the 99th percentile {numbers.share(terms.max_p99_loss, 0)}"
 
 
 def _gains(outcomes: Sequence[Outcome]) -> str:
@@ -245,15 +254,20 @@ def _reason(outcome: Outcome) -> str:
     tail = "unknown" if outcome.tail is None else _percent(outcome.tail)
     p99 = "" if outcome.p99 is None else f", 99th percentile {_percent(outcome.p99)}"
     stalls = outcome.stalls
-    over_all = "" if stalls is None else f", over all rounds together {numbers.change(stalls.ratio, 1)}"
+    over_all = (
+        ""
+        if stalls is None
+        else f", over all rounds together {numbers.change(stalls.ratio, 1)} (at most "
+        f"{numbers.change(stalls.upper, 1)})"
+    )
     return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}{over_all}{p99}"
 
 
 def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Say how rare something may be that these rounds may not have shown: the rule of three, at 95 %."""
+    """Say how rare a stall may be that these rounds may have missed: the rule of three, at 95 %."""
     rounds = min((one.stalls.rounds for one in outcomes if one.stalls), default=0)
     if rounds:
-        yield f"a stall in fewer than {numbers.share(3 / rounds, 0)} of rounds may not have been seen"
+        yield f"a stall that comes in fewer than 3 of {rounds} rounds may have been missed"
 
 
 def _percent(found: Estimate) -> str:

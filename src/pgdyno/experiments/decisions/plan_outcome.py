@@ -65,8 +65,8 @@ class Estimate:
 class Stalls:
     """The tail over all rounds together: its mean with the plan over its mean without it, both arithmetic.
 
-    One round in thirty with a tail ten times as long makes this 1.3; the mean log-ratio, of which half is in
-    the other rounds' favour, makes it 1.08. ``upper`` is the ratio that the true one is above with
+    One round in thirty with a tail ten times as long makes this 1.3, and the mean of the log-ratios of rounds
+    1.08. ``upper`` is the ratio that the true one is above with
     probability ``BOUND``, by a bootstrap over rounds.
     """
 
@@ -75,7 +75,7 @@ class Stalls:
     rounds: int
 
     def after(self, rounds: int) -> Stalls:
-        """Return what is expected after ``rounds`` rounds, all else being equal."""
+        """Return the expected ratio and bound after ``rounds`` rounds, all else being equal."""
         width = (self.upper - self.ratio) * math.sqrt(self.rounds / rounds)
         return Stalls(self.ratio, self.ratio + width, rounds)
 

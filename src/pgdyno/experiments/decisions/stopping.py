@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pgdyno.experiments.verdicts.analysis import is_comparable
-from pgdyno.experiments.verdicts.failures import is_forbidden
+from pgdyno.experiments.verdicts.failures import is_any_shown, is_forbidden
 from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
@@ -107,6 +107,14 @@ def _is_judged(blocks: Sequence[Block]) -> bool:
     )
 
 
+def _is_known_to_fail(verdict: Verdict, blocks: Sequence[Block]) -> bool:
+    return (
+        verdict.rounds >= MINIMUM_ROUNDS_FOR_LOOKING
+        and is_forbidden(verdict, blocks)
+        and is_any_shown(blocks, verdict.workload, (verdict.variant, verdict.baseline))
+    )
+
+
 def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:
     """Return whether the goal is reached, for stopping rules that look at the data.
 
@@ -119,7 +127,7 @@ def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Bl
     awaited = [
         v
         for v in primary
-        if is_comparable(blocks, v.workload, v.variant, v.baseline) and not is_forbidden(v, blocks)
+        if is_comparable(blocks, v.workload, v.variant, v.baseline) and not _is_known_to_fail(v, blocks)
     ]
     if design.stopping is Stopping.DECIDED:
         return all(verdict.decision is not Decision.INCONCLUSIVE for verdict in awaited)

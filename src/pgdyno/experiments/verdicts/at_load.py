@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from pgdyno.experiments.verdicts.analysis import log_ratios
-from pgdyno.experiments.verdicts.failures import is_any_forbidden
+from pgdyno.experiments.verdicts.failures import is_any_shown
 from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN, THROUGHPUT
@@ -46,7 +46,7 @@ def _latency(experiment: Experiment, workload: str, metric: str, plan: str) -> L
         return None
     ratios = log_ratios(experiment.blocks, workload, metric, plan, experiment.baseline)
     ratio = mean_interval([of_round for _, of_round in sorted(ratios.items())], experiment.design.level)
-    if is_any_forbidden(experiment.blocks, workload, (plan, experiment.baseline)):
+    if is_any_shown(experiment.blocks, workload, (plan, experiment.baseline)):
         return LatencyAtLoad(metric, baseline_ms, plan_ms, None)
     return LatencyAtLoad(metric, baseline_ms, plan_ms, None if isinstance(ratio, Unknown) else ratio)
 

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 
-from pgdyno.experiments.verdicts.failures import is_any_forbidden
+from pgdyno.experiments.verdicts.failures import is_any_shown
 from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects, widened
 from pgdyno.model.experiments.experiment import Block, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
@@ -41,7 +41,7 @@ def contrast_intervals(
 
     Too few rounds for an interval, or too many failed transactions for a comparison: nothing at all.
     """
-    if is_any_forbidden(experiment.blocks, workload, _arms_of(contrasts)):
+    if is_any_shown(experiment.blocks, workload, _arms_of(contrasts)):
         return {}
     series, is_seated = _series(experiment, workload, contrasts, metric)
     wanted = experiment.design.level if level is None else level
@@ -56,7 +56,7 @@ def mean_contrast_intervals(
     A round counts if every workload has a block in it in which all arms count.
     """
     names = _arms_of(contrasts)
-    if any(is_any_forbidden(experiment.blocks, workload, names) for workload in experiment.workloads):
+    if any(is_any_shown(experiment.blocks, workload, names) for workload in experiment.workloads):
         return {}
     found = [_series(experiment, workload, contrasts, metric) for workload in experiment.workloads]
     means: dict[str, dict[int, list[float]]] = {}

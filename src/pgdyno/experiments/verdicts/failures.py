@@ -4,14 +4,16 @@ A rate counts transactions that succeeded. A server that gives many up early has
 not faster. Nothing is said in favour of a variant, be it "no difference", if
 
     more than 5 % of its transactions failed, or
-    its share exceeds that of the other one by more than one point, by the upper bound
+    its share may exceed that of the other one by more than one point: the upper bound of the difference
 
-The bound is that of a one-sided t interval at 5 % of the differences by round; of one round, the difference
-itself.
+That more fail is a finding of its own only if the lower bound of the difference is above 0 as well. The
+bounds are those of t intervals, each one-sided at 5 %, of the differences by round; of one round, of two
+binomial shares.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -62,39 +64,54 @@ def doubts(blocks: Sequence[Block], workload: str, favoured: str, other: str) ->
     its, others = (_of_arm(blocks, workload, name) for name in (favoured, other))
     if its is None or others is None or not its.failures:
         return ""
-    if its.share <= MOST_FAILED_SHARE and _upper_difference(blocks, workload, favoured, other) <= MOST_MORE:
+    _, highest = _difference(blocks, workload, favoured, other)
+    if its.share <= MOST_FAILED_SHARE and highest <= MOST_MORE:
         return ""
+    limit = (
+        f"at most {numbers.share(MOST_FAILED_SHARE)} may"
+        if its.share > MOST_FAILED_SHARE
+        else f"the difference may be as much as {numbers.share(highest, 1)}, and at most "
+        f"{numbers.share(MOST_MORE)} is allowed"
+    )
     return (
         f"{numbers.share(its.share, 1)} of the transactions of {favoured} failed, "
-        f"{numbers.share(others.share, 1)} of {other} ({failures_text(its.failures)}): at most "
-        f"{numbers.share(MOST_FAILED_SHARE)} may, and one point more than on the other server"
+        f"{numbers.share(others.share, 1)} of {other} ({failures_text(its.failures)}): {limit}"
     )
 
 
+def is_shown(blocks: Sequence[Block], workload: str, one: str, other: str) -> bool:
+    """Whether it is shown that more transactions fail on one server than on another, and too many."""
+    return bool(doubts(blocks, workload, one, other)) and _difference(blocks, workload, one, other)[0] > 0
+
+
+def is_any_shown(blocks: Sequence[Block], workload: str, variants: Collection[str]) -> bool:
+    """Whether that is shown of some two of the variants."""
+    return any(is_shown(blocks, workload, *pair) for pair in permutations(variants, 2))
+
+
 def withhold(verdicts: Sequence[Verdict], blocks: Sequence[Block]) -> tuple[Verdict, ...]:
-    """Return the verdicts, those in favour of a variant whose failures forbid it without a decision."""
+    """Return the verdicts, those in favour of a variant whose failures forbid it without a decision.
+
+    One without a decision names failures as its reason where it is shown that more fail on one side.
+    """
     return tuple(_withheld(verdict, blocks) for verdict in verdicts)
 
 
 def is_forbidden(verdict: Verdict, blocks: Sequence[Block]) -> bool:
     """Whether a verdict is withheld because of failures."""
-    return verdict.is_withheld and is_any_forbidden(
-        blocks, verdict.workload, (verdict.variant, verdict.baseline)
-    )
-
-
-def is_any_forbidden(blocks: Sequence[Block], workload: str, variants: Collection[str]) -> bool:
-    """Whether a finding in favour of some of the variants, compared with another of them, is forbidden."""
-    return any(doubts(blocks, workload, *pair) for pair in permutations(variants, 2))
+    pair = (verdict.variant, verdict.baseline)
+    reasons = {doubts(blocks, verdict.workload, *one) for one in (pair, pair[::-1])}
+    return verdict.is_withheld and verdict.reason in reasons - {""}
 
 
 def _withheld(verdict: Verdict, blocks: Sequence[Block]) -> Verdict:
     pair = (verdict.variant, verdict.baseline)
+    both = (pair, pair[::-1])
     favoured = {
-        Decision.BETTER: (pair,),
-        Decision.WORSE: (pair[::-1],),
-        Decision.EQUIVALENT: (pair, pair[::-1]),
-        Decision.INCONCLUSIVE: (),
+        Decision.BETTER: both[:1],
+        Decision.WORSE: both[1:],
+        Decision.EQUIVALENT: both,
+        Decision.INCONCLUSIVE: tuple(one for one in both if is_shown(blocks, verdict.workload, *one)),
     }[verdict.decision]
     reasons = [why for one in favoured if (why := doubts(blocks, verdict.workload, *one))]
     if not reasons:
@@ -102,17 +119,30 @@ def _withheld(verdict: Verdict, blocks: Sequence[Block]) -> Verdict:
     return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reasons[0], is_withheld=True)
 
 
-def _upper_difference(blocks: Sequence[Block], workload: str, one: str, other: str) -> float:
-    """Return the upper bound of how much larger the share of one is than that of the other."""
+def _difference(blocks: Sequence[Block], workload: str, one: str, other: str) -> tuple[float, float]:
+    """Return the bounds of how much larger the share of one is than that of the other."""
     by_round: dict[int, list[Block]] = {}
     for block in blocks:
         if block.workload == workload and not block.void_for(one, other):
             by_round.setdefault(block.round, []).append(block)
     found = [_share(of_round, one) - _share(of_round, other) for of_round in by_round.values()]
-    if len(found) < 2:
-        return max(found, default=0.0)
-    width = float(special.stdtrit(len(found) - 1, 1 - _ERROR)) * stdev(found) / len(found) ** 0.5
-    return float(fmean(found) + width)
+    if not found:
+        return 0.0, 0.0
+    if len(found) == 1:
+        [of_round] = by_round.values()
+        error = math.sqrt(_variance(of_round, one) + _variance(of_round, other))
+        width = float(special.ndtri(1 - _ERROR)) * error
+    else:
+        width = float(special.stdtrit(len(found) - 1, 1 - _ERROR)) * stdev(found) / math.sqrt(len(found))
+    mean = float(fmean(found))
+    return mean - width, mean + width
+
+
+def _variance(blocks: Sequence[Block], variant: str) -> float:
+    """Return the variance of a binomial share."""
+    share = _share(blocks, variant)
+    ended = sum(arm.transactions + sum(one.count for one in arm.failures) for arm in _arms(blocks, variant))
+    return share * (1 - share) / max(1, ended)
 
 
 def _share(blocks: Sequence[Block], variant: str) -> float:

@@ -105,10 +105,11 @@ class Lever:
         once, or takes the kernel long to change, one server would measure what another has left. How CPUs
         idle is the same for all servers of a measurement, which says in which state its figures hold.
         """
+        is_of_server = not self.files
         is_pool = all(kind_of(path) == HUGE_PAGES for path in self.files)
         is_idling = len(idling_files(self.files)) == len(self.files)
         is_switched = self.is_instant and self.switch_s <= _LONGEST_SWITCH_S
-        return is_pool or is_idling or is_switched
+        return is_of_server or is_pool or is_idling or is_switched
 
     @property
     def watched(self) -> tuple[str, ...]:

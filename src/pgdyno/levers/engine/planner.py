@@ -126,21 +126,21 @@ def run_levers(levers: Mapping[str, LeverModule], ctx: PlanContext, request: Pla
     for module in levers.values():
         if not _is_requested(module.LEVER, request):
             continue
+        is_measured = module.LEVER.takes_turns or request.with_unmeasured or bool(request.named)
+        before = lines if is_measured else [*lines, *unmeasured]
         seen = replace(
             ctx,
-            settings=ctx.settings.plus(_settings(lines)),
-            resources=with_pool_changed(ctx.resources, _added_huge_pages(lines)),
-            planned_files=_files(lines),
+            settings=ctx.settings.plus(_settings(before)),
+            resources=with_pool_changed(ctx.resources, _added_huge_pages(before)),
+            planned_files=_files(before),
         )
-        outcome = plan_one(module, seen, already={line.change.lever for line in lines})
+        outcome = plan_one(module, seen, already={line.change.lever for line in before})
         if isinstance(outcome, Skipped):
             skipped.append(outcome)
         elif module.LEVER.is_named_only and module.LEVER.name not in request.named:
             skipped.append(Skipped(module.LEVER.name, _BY_NAME.format(module.LEVER.name)))
-        elif module.LEVER.takes_turns or request.with_unmeasured or request.named:
-            lines += outcome
         else:
-            unmeasured += outcome
+            (lines if is_measured else unmeasured).extend(outcome)
     return PlannedLines(tuple(lines), tuple(unmeasured), tuple(skipped), ctx.settings.plus(_settings(lines)))
 
 

@@ -58,6 +58,6 @@ def require_few(server: str, transactions: int, failures: Iterable[Failures]) ->
         raise GeneratorFailedError(
             f"{numbers.share(share)} of the transactions failed on the server of {server}",
             detail=f"{failures_text(found)}; at most {numbers.share(MOST_FAILED_SHARE)} may",
-            hint="the server's log shows the errors: mend the statements or their parameters in the "
+            hint="the server's log shows the errors: mend the script, or the statements' parameters in the "
             "workload's file",
         )

@@ -52,7 +52,10 @@ def attribution_text(experiment: Experiment) -> str:
         return ""
     found = attributions(experiment)
     if not found:
-        return "The worth of each part is not known: in too few rounds all servers count.\n"
+        return (
+            "The worth of each part is not known: in too few rounds all servers count, or more transactions "
+            "fail on one.\n"
+        )
     lines = [line for one in found for line in _lines(one, rows_of(one, whole_name(experiment)))]
     return "\n".join(["The worth of each part, in throughput:", *lines, how_to_add(found)]) + "\n"
 

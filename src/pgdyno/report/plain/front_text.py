@@ -50,7 +50,7 @@ def proven_front_lines(tuning: Tuning, proof: Experiment) -> Iterator[str]:
     """Yield the table of the members' effects, those that are left, and how to take one."""
     front = proven_front(tuning, proof)
     if front is None:
-        yield "The front is not known: too few rounds count."
+        yield "The front is not known: too few rounds count, or more transactions fail on one of its servers."
         return
     level = numbers.share(front.level)
     yield f"Measured afresh, against the default, with intervals of {level} each by itself:"

@@ -30,7 +30,10 @@ def peers_text(experiment: Experiment) -> str:
     ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
     lines = [line for one in peer_effects(experiment) for line in _lines(one, ours, level)]
     if not lines:
-        return "How pgdyno compares with each peer is not known: in too few rounds all servers count.\n"
+        return (
+            "How pgdyno compares with each peer is not known: in too few rounds all servers count, or more "
+            "transactions fail on one.\n"
+        )
     return "\n".join([*lines, FASTEST_LOOKS_FASTER]) + "\n"
 
 

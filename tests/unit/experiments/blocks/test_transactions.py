@@ -30,12 +30,12 @@ def test_extra_columns_such_as_schedule_lag_are_allowed() -> None:
 def test_failed_transactions_are_counted_by_reason_and_left_out() -> None:
     parsed = parse(
         b"0 1 10 0 5 6 0\n0 2 deadlock 0 5 7 3\n0 3 serialization 0 5 8 9\n0 3 serialization 1 5 9 9\n"
-        b"0 3 failed:23505:insert_order 0 5 10\n0 3 failed:40001: 0 5 11\n"
+        b"0 3 failed:23505:7:insert-\xc3\xa4rzte 0 5 17\n0 3 failed:40001:: 0 5 11\n"
     )
     assert {cause: at_ns.tolist() for cause, at_ns in parsed.failed_ns.items()} == {
         ("40P01", ""): [5_000_007_000],
         ("40001", ""): [5_000_008_000, 5_000_009_000, 5_000_011_000],
-        ("23505", "insert_order"): [5_000_010_000],
+        ("23505", "insert-ärzte"): [5_000_010_000],
     }
     assert (parsed.count, parsed.failed_share) == (1, 5 / 6)
     assert parsed.failures[0] == Failures("40001", 3)
@@ -59,8 +59,9 @@ def test_an_empty_log_holds_nothing() -> None:
         b"0 1 99999999999999999999 0 5 6\n",
         b"0 1 10 0 5 1000000\n",
         b"0 1 skipped 0 5 6\n",
-        b"0 1 failed:2350:x 0 5 6\n",
-        b"0 1 failed:23505:x 0 9999999999 6\n",
+        b"0 1 failed:2350:1:x 0 5 6\n",
+        b"0 1 failed:23505:1:x 0 9999999999 6\n",
+        b"0 1 failed:23505:x 0 5 6\n",
     ],
 )
 def test_text_that_is_no_log_is_refused(text: bytes) -> None:

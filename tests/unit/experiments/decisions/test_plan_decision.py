@@ -160,13 +160,13 @@ def test_the_sentence_says_it_to_somebody_who_has_to_decide() -> None:
     # ln 1.5 ± 2.160369 · 0.02, t(13) as above: 1.4366 … 1.5662
     assert found.sentence == (
         "The plan pays: throughput +50.0\xa0% (+43.7\xa0% … +56.6\xa0%) on sysbench-read-only; "
-        "the mean of the slowest 5\xa0% of transactions can be longer by 10\xa0% on none."
+        "on no workload can the mean of the slowest 5\xa0% of transactions be 10\xa0% longer."
     )
     assert found.pays
     guarded = decide([replace(outcome(measured(50, 2), SAFE), p99=measured(0, 5))], TERMS)
     assert guarded.sentence.endswith(
-        "; the mean of the slowest 5\xa0% of transactions can be longer by 10\xa0% on none, "
-        "the 99th percentile by 25\xa0%."
+        "; on no workload can the mean of the slowest 5\xa0% of transactions be 10\xa0% longer, "
+        "or the 99th percentile 25\xa0%."
     )
 
 
@@ -194,8 +194,8 @@ def test_a_stall_of_one_round_is_not_averaged_away() -> None:
 
 def test_it_is_said_how_rare_a_stall_may_be_that_was_not_seen() -> None:
     found = decide([replace(outcome(measured(50, 2), SAFE), stalls=Stalls(1.0, 1.05, 10))], TERMS)
-    assert found.reasons[-1] == "a stall in fewer than 30\xa0% of rounds may not have been seen"
-    assert "over all rounds together 0.0\xa0%" in found.reasons[0]
+    assert found.reasons[-1] == "a stall that comes in fewer than 3 of 10 rounds may have been missed"
+    assert "over all rounds together 0.0\xa0% (at most +5.0\xa0%)" in found.reasons[0]
 
 
 def test_an_experiment_is_decided_from_its_blocks() -> None:

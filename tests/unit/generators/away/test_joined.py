@@ -67,7 +67,7 @@ def test_the_beginning_of_a_turn_is_within_it_although_logs_have_whole_microseco
 
 
 def test_failures_of_all_hosts_are_added_up() -> None:
-    failed = b"0 1 failed:40001:x 0 5 0\n"
+    failed = b"0 1 failed:40001::x 0 5 0\n"
     merged = parse_all([HostLog(failed), HostLog(failed, ((0, 5),)), HostLog(b"", ((0, 5),))])
     assert merged.failed_ns["40001", "x"].tolist() == [5 * S, 5 * S + 5]
     assert merged.count == 0

@@ -96,8 +96,9 @@ def test_a_plan_that_was_not_taken_apart_needs_no_table() -> None:
 
 def test_too_few_rounds_are_said_to_be_too_few() -> None:
     few = replace(experiment(), blocks=tuple(one for one in experiment().blocks if one.round < 1))
-    assert (
-        attribution_text(few) == "The worth of each part is not known: in too few rounds all servers count.\n"
+    assert attribution_text(few) == (
+        "The worth of each part is not known: in too few rounds all servers count, or more transactions "
+        "fail on one.\n"
     )
     assert attribution_figure(few) is None
 

@@ -94,7 +94,10 @@ def test_the_proof_is_a_table_of_effects_and_says_what_is_left_out_and_why() -> 
 
 def test_too_few_rounds_are_said() -> None:
     few = replace(experiment(), blocks=experiment().blocks[:1])
-    assert proof_text(tuning(), few) == "The front is not known: too few rounds count.\n"
+    assert (
+        proof_text(tuning(), few)
+        == "The front is not known: too few rounds count, or more transactions fail on one of its servers.\n"
+    )
 
 
 def test_one_that_is_left_is_named_and_none_as_well() -> None:
