@@ -140,6 +140,16 @@ def unmeasured_option(command: Decorated) -> Decorated:
     )(command)
 
 
+def require_machine_layers(layers: tuple[Layer, ...], levers: tuple[str, ...]) -> None:
+    """Raise UsageError for --unmeasured where nothing of the machine is planned."""
+    if not levers and not {Layer.SYSTEM, Layer.HARDWARE}.intersection(layers):
+        raise UsageError(
+            "--unmeasured concerns the machine, and no layer of it is planned",
+            detail=f"layers: {', '.join(layers)}",
+            hint="add --layers all, or --layers application,system,hardware",
+        )
+
+
 def require_known_levers(names: tuple[str, ...]) -> None:
     """Raise UsageError for a lever that there is not."""
     from pgdyno.app.inspection.lever_findings import choose_levers

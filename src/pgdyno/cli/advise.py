@@ -17,6 +17,7 @@ from pgdyno.cli._server_options import (
     lever_option,
     parse_layers,
     require_known_levers,
+    require_machine_layers,
     require_one_server,
     server_options,
     unmeasured_option,
@@ -76,6 +77,8 @@ def command(
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
     require_known_levers(levers)
+    if with_unmeasured:
+        require_machine_layers(parse_layers(layers), levers)
     stated = StatedFigures(**figures).parsed()
     found = inspect_named_server(dsn, pgdata, is_embedded=embedded, figures=stated)
     inspected = _require_server(found)

@@ -15,6 +15,7 @@ from pgdyno.cli._server_options import (
     lever_option,
     parse_layers,
     require_known_levers,
+    require_machine_layers,
     unmeasured_option,
 )
 from pgdyno.cli.output import echo, json_option, print_json
@@ -72,6 +73,8 @@ def command(
     from pgdyno.report.plain.journal_text import apply_text
 
     require_known_levers(levers)
+    if with_unmeasured:
+        require_machine_layers(parse_layers(layers), levers)
     request = apply_request(
         ApplyAdvice(
             dsn,

@@ -105,3 +105,15 @@ def test_help_tells_an_option_that_studies_share_once() -> None:
     told = " ".join(CliRunner().invoke(cli, ["run", "--help"]).output.split())
     assert told.count("whose tables clients work on") == 1
     assert "--tables shared|own clients, loop: whose tables clients work on" in told
+
+
+@pytest.mark.parametrize("command", ["apply", "advise"])
+def test_unmeasured_changes_are_of_the_machine(command: str) -> None:
+    done = CliRunner().invoke(cli, [command, "--dsn", "x", "--unmeasured", "--layers", "application"])
+    assert isinstance(done.exception, UsageError)
+    error = done.exception
+    assert error.message == "--unmeasured concerns the machine, and no layer of it is planned"
+    assert (error.detail, error.hint) == (
+        "layers: application",
+        "add --layers all, or --layers application,system,hardware",
+    )
