@@ -65,7 +65,7 @@ def test_a_variant_that_fails_more_often_is_not_better(tmp_path: Path) -> None:
 
     shown = pgdyno("report", found["experiment"])
     page = Path(shown.stdout.split()[-1]).read_text()
-    assert '<h2 id="failures">Failed transactions</h2>' in page
+    assert '<h2 id="failures">Failures</h2>' in page
     assert "40001" in page
 
 

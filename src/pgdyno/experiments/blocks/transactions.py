@@ -152,7 +152,7 @@ def _unreadable(text: bytes) -> GeneratorFailedError:
 
 
 def _without_failures(text: bytes) -> tuple[bytes, dict[tuple[str, str], NDArray[np.int64]]]:
-    """Take out the lines of failed transactions, and return when they failed, by SQLSTATE and statement."""
+    """Take out the lines of failed transactions; return ``Transactions.failed_ns`` of them."""
     if not _has_letters(text):
         return text, {}
     lines = text.split(b"\n")

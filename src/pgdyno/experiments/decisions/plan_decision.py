@@ -224,7 +224,7 @@ def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> st
     worthwhile = max(_NOTHING - 1, terms.min_gain)
     return {
         PlanState.SLOWER: f"The plan does not pay, a workload is slower: {gains}.",
-        PlanState.PAYS: (f"The plan pays: {gains}; {_guarded(outcomes, terms)}."),
+        PlanState.PAYS: f"The plan pays: {gains}; {_guarded(outcomes, terms)}.",
         PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
         PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
         PlanState.NOTHING: (

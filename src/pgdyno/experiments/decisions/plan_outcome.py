@@ -66,8 +66,8 @@ class Stalls:
     """The tail over all rounds together: its mean with the plan over its mean without it, both arithmetic.
 
     One round in thirty with a tail ten times as long makes this 1.3, and the mean of the log-ratios of rounds
-    1.08. ``upper`` is the ratio that the true one is above with
-    probability ``BOUND``, by a bootstrap over rounds.
+    1.08. ``upper`` is the ratio that the true one is above with probability ``BOUND``, by a bootstrap over
+    rounds.
     """
 
     ratio: float

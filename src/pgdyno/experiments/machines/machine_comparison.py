@@ -138,9 +138,10 @@ def _emulated(a: Experiment, b: Experiment) -> list[str]:
 
 def _failed(a: Experiment, b: Experiment, workload: str, variant: str) -> Iterator[str]:
     """Say of how many transactions failed on either side, if too many for a comparison did."""
+    wanted = (workload, variant)
     shares = [
-        next((one.share for one in failed_transactions(side) if (one.workload, one.variant) == what), 0.0)
-        for side, what in ((a, (workload, variant)), (b, (workload, variant)))
+        next((one.share for one in failed_transactions(side) if (one.workload, one.variant) == wanted), 0.0)
+        for side in (a, b)
     ]
     if max(shares) > MOST_FAILED_SHARE or max(shares) - min(shares) > MOST_MORE:
         yield (
