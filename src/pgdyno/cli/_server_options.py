@@ -135,8 +135,8 @@ def unmeasured_option(command: Decorated) -> Decorated:
         "--unmeasured",
         "with_unmeasured",
         is_flag=True,
-        help="Also change what the machine has one value of, so that servers cannot take turns with it and "
-        "accelerate does not measure it; without it, such changes are listed only.",
+        help="Also make the changes that accelerate cannot measure: kernel values that a machine has once, "
+        "such as vm.swappiness. Without it they are only listed.",
     )(command)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # rich is loaded late: commands start without it
 SCHEMA_VERSION = 1
 _COLUMNS_OF_A_FILE = 110
 _SILENT_S = 10.0
+_SOON_S = 3  # less is what an estimate was wrong by: the step before has ended
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -128,7 +129,7 @@ class Lines:
         """Print the current activity, and the time left if that is known."""
         left_s = round(self._ends_s - self._clock())
         self._ends_s, self._is_told = 0.0, False
-        self._print(f"{message} (about {left_s} s left)" if left_s > 0 else message)
+        self._print(f"{message} (about {left_s} s left)" if left_s > _SOON_S else message)
 
     def advance(self, done_s: float, total_s: float) -> None:
         """Remember the time left; print it if nothing was printed for a while, and a step goes on."""

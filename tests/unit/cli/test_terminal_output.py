@@ -137,7 +137,7 @@ def test_progress_in_a_log_is_a_line_a_step_and_a_line_after_ten_silent_seconds(
             lines.advance(second + half, 40.0)
     lines.step("measuring")
     clock.now_s = 140.0
-    lines.advance(40.0, 40.0)
+    lines.advance(40.0, 42.0)
     lines.step("concluding")
     assert capsys.readouterr().err.splitlines() == [
         "     0 s  loading",
