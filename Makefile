@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml requirements.txt hatch_build.py $(DRIVER)
 	@touch $@
 	@echo "ready: $(BIN)/pgdyno" >&2
 
-accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (10 minutes)
+accelerate: setup ## set up, then make an embedded PostgreSQL faster and prove it (at most 10 minutes)
 	@$(BIN)/pgdyno accelerate --embedded
 
 test: setup test-driver ## run all tests
@@ -117,7 +117,7 @@ bench: setup ## what this machine can tell apart, and what our own driver costs 
 	@$(BIN)/python -m bench.likeness
 	@$(BIN)/python -m bench.reference_client $(REFERENCE)
 
-bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (an hour and a half, resumable)
-	@$(BIN)/python -m bench.decide_real docs/results/decide-real.jsonl
+bench-decide: setup ## what accelerate's rule says of planted differences, on real servers (four hours, resumable)
+	@$(BIN)/python -m bench.decide_real docs/results/decide-pairs.jsonl
 
 .PHONY: help setup lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-patches test-cross-build test-machine test-cells test-kill-points lint race hostile simulate bench bench-decide

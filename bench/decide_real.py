@@ -1,13 +1,15 @@
 """What ``accelerate``'s rule says of real servers whose difference is planted, run after run.
 
-    none    two equal servers                                       must not pay
+    none    two equal servers                                       must not pay; is their interval right?
     tail    the plan sleeps 50 ms in 2 % of its transactions        must not pay
     gain    the baseline counts rows that the plan does not count   should pay
 
     python -m bench.decide_real RESULTS.jsonl [--budget 3m]
 
-Each run is a line of the file as soon as it has ended; started again, it goes on where it was. The kinds
-alternate, so that any number of runs has all of them. ``make bench-decide`` runs all 35: an hour and a half.
+Each run is a line of the file as soon as it has ended, with its machine; started again, it goes on where it
+was. The kinds alternate, so that any number of runs has all of them. ``make bench-decide`` runs all 75: three
+hours and a half. Of equal servers it counts the 95 % intervals of throughput that miss "no change", with the
+bias of a duet in them (decision 68) and without it.
 """
 
 from __future__ import annotations
@@ -20,13 +22,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from scipy import special
+
 from pgdyno.app.installations import choose_installation
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import open_progress
 from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan
-from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.host.machine.inspection import inspect_host
+from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
+from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.terms import PLAN, RELOAD_GAIN, Terms
@@ -55,7 +61,7 @@ class Kind:
 
 NOTHING = {"pgdyno.extra": "0", "pgdyno.stall_s": "0"}
 KINDS = {
-    "none": Kind(NOTHING, NOTHING, 20),
+    "none": Kind(NOTHING, NOTHING, 60),
     "tail": Kind(NOTHING, {**NOTHING, "pgdyno.stall_s": str(STALL_S)}, 10),
     "gain": Kind({**NOTHING, "pgdyno.extra": str(SOME_ROWS)}, NOTHING, 5, should_pay=True),
 }
@@ -76,8 +82,18 @@ def main() -> None:
         found = find_workloads((), (str(file),))
         workloads = {name: replace(one, reset=ResetPolicy.KEEP) for name, one in found.items()}
         for kind in missing(asked.results)[: asked.runs]:
-            decision = run(kind, workloads, parse_duration_s(asked.budget), seed=len(done(asked.results)) + 1)
-            line = {"kind": kind, "state": decision.state.value, "throughput": throughput(decision)}
+            seed = len(done(asked.results)) + 1
+            experiment = run(kind, workloads, parse_duration_s(asked.budget), seed)
+            decision = decide_plan(experiment, PLAN, Terms(RELOAD_GAIN))
+            line = {
+                "kind": kind,
+                "state": decision.state.value,
+                "rounds": experiment.design.rounds,
+                "throughput": throughput(decision),
+                "verdict": verdict(experiment),
+                "machine": machine(),
+                "at": experiment.created,
+            }
             with asked.results.open("a", encoding="utf-8") as results:
                 results.write(json.dumps(line) + "\n")
             print(f"{kind}: {decision.state}", flush=True)
@@ -100,25 +116,52 @@ def missing(results: Path) -> list[str]:
     return [name for _, name in sorted(places)]
 
 
-def run(kind: str, workloads: dict[str, Workload], budget_s: float, seed: int) -> PlanDecision:
-    """Measure one pair and return the decision on it, as for a plan that takes a reload."""
+def run(kind: str, workloads: dict[str, Workload], budget_s: float, seed: int) -> Experiment:
+    """Measure one pair."""
     variants = (Variant("default", KINDS[kind].baseline), Variant(PLAN, KINDS[kind].plan))
-    study = Study("planted", f"planted: {kind}", variants, tuple(workloads), Design(seed=seed))
+    study = Study(
+        "planted", f"planted: {kind}", variants, tuple(workloads), Design(seed=seed, blocks_per_round=1)
+    )
     installation = choose_installation(is_embedded=True, bin_directory=None)
     progress = open_progress()
     try:
-        experiment = measure(study, Conditions(installation, workloads, study.design, budget_s), progress)
+        return measure(study, Conditions(installation, workloads, study.design, budget_s), progress)
     finally:
         progress.close()
-    return decide_plan(experiment, PLAN, Terms(RELOAD_GAIN))
+
+
+def machine() -> str:
+    """Return what tells machines apart: the hypervisor, the processor, and how many CPUs there are."""
+    cpu = inspect_host(Path("/")).cpu
+    facts = (cpu.virtualisation, cpu.model, cpu.logical_count)
+    virtualisation, model, count = (fact.or_none() or "unknown" for fact in facts)
+    return f"{virtualisation}, {model}, {count} CPUs"
+
+
+def verdict(experiment: Experiment) -> list[float] | None:
+    """Return the ratio with the interval of its verdict, which has the bias of a duet in it."""
+    (found,) = [one.interval for one in experiment.verdicts if one.metric == THROUGHPUT]
+    return None if found is None else [round(end, 4) for end in (found.low, found.point, found.high)]
 
 
 def throughput(decision: PlanDecision) -> list[float] | None:
-    """Return the ratio with its 95 % interval: lower end, ratio, upper end."""
+    """Return the ratio with the 95 % interval that the rounds alone show: lower end, ratio, upper end."""
     (outcome,) = decision.outcomes
     found = outcome.throughput
     ends = None if found is None else (found.lower(0.025), found.ratio, found.upper(0.025))
     return None if ends is None else [round(end, 4) for end in ends]
+
+
+def misses(results: Path, interval: str) -> str:
+    """Say how many 95 % intervals of equal servers miss "no change", and what share that shows at 95 %.
+
+    The interval of the share is that of Clopper and Pearson (1934), Biometrika 26, 404-413.
+    """
+    found = [one[interval] for one in done(results) if one["kind"] == "none" and one.get(interval)]
+    count, missed = len(found), sum(not low <= 1 <= high for low, _, high in found)
+    low = special.betaincinv(missed, count - missed + 1, 0.025) if missed else 0.0
+    high = special.betaincinv(missed + 1, count - missed, 0.975) if missed < count else 1.0
+    return f"{missed} of {count} miss no change: {low:.1%} to {high:.1%} of such experiments"
 
 
 def report(results: Path) -> None:
@@ -129,6 +172,9 @@ def report(results: Path) -> None:
         states = Counter(one["state"] for one in done(results) if one["kind"] == name)
         cells = " | ".join(str(states[state.value]) for state in PlanState)
         print(f"| {name} | {states.total()} | {cells} | {'yes' if kind.should_pay else 'no'} |")
+
+    print(f"\nintervals of verdicts: {misses(results, 'verdict')}")
+    print(f"intervals that the rounds alone show: {misses(results, 'throughput')}")
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def test_what_only_root_may_change_is_left_out_of_the_plan_and_that_is_said(
         layers = (Layer.APPLICATION, Layer.SYSTEM)
         plan = apply_request(ApplyAdvice(pg18.dsn, Figures(), allow_restart=True, layers=layers)).plan
         reasons = {one.lever: one.reason for one in plan.skipped}
-        return f"{reasons.get('swappiness')}; {reasons.get('dirty_writeback')}; {plan.host_changes}"
+        return f"{reasons.get('swappiness')}; {reasons.get('sched_autogroup')}; {plan.host_changes}"
 
     why = "not available: only root may change the machine, and not in a container"
     assert as_user(str(unprivileged_user()), skipped) == f"{why}; {why}; ()"

@@ -28,11 +28,12 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
         return
     done = result.acceleration
     print_experiment(done.experiment)
-    echo(f"\n{done.decision.sentence}")
-    if more := more_sentence(done.experiment, done.decision):
+    without = without_per_application(done.experiment)
+    echo(f"\n{done.decision.sentence if without is None else without.sentence}")
+    if more := more_sentence(done.experiment, done.decision if without is None else without.decision):
         echo(more)
-    if without := without_per_application(done.experiment):
-        echo(without.sentence)
+    if without is not None:
+        echo(without.whole_sentence(done.decision))
     if remark := awake_remark(done.experiment):
         echo(remark)
     _print_plan(done.plan)

@@ -117,7 +117,7 @@ _OPTIONS = (
     click.option(
         "--until",
         metavar="WHEN",
-        help='Stop at "decided" or "precision=1%". Intervals stay valid although looked at during the run.',
+        help='Stop at "decided" or "precision=2%". Intervals stay valid although looked at during the run.',
     ),
     click.option(
         "--block",

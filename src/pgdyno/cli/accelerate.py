@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.server.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
+_STRETCH_S = 15.0  # some of a writing server's stalls come every few seconds
 _ALL = 1.0  # a loss that no server can exceed
 
 
@@ -357,10 +358,11 @@ class Asked:
         plan = PlanRequest(
             figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
         )
+        stretch_s = 0.0 if self.attribute else _STRETCH_S  # of many servers they would take most of the time
         conditions = Conditions(
             installation,
             workloads,
-            Design(seed=self.seed, phase=self._phase(workloads)),
+            Design(seed=self.seed, phase=self._phase(workloads), blocks_per_round=1, stretch_s=stretch_s),
             as_booted=AS_ASKED if self.as_booted else "",
             accepts_patches=self.patched,
         )

@@ -15,6 +15,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -41,19 +42,22 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
     equivalence_margin: float,
     power: float,
     stopping: Stopping = Stopping.FIXED,
+    bias: float = 0.0,
     void_blocks: int = 0,
 ) -> Verdict:
     """Return the verdict on one metric of one workload.
 
     Shapes: log_ratios[round][block] = ln(variant / baseline), in the order of time, void blocks left out.
     ``stopping`` says whether numbers were fixed beforehand (t interval) or looked at (anytime-valid).
+    ``bias`` is the standard deviation of a bias that the whole experiment may have, in ln.
     Raises: ValueError for a log-ratio that is not finite.
     """
     sample = Sample.of(log_ratios)
     draft = _draft([sample], (workload, metric.name, variant, baseline), void_blocks)
     if reason := nested.missing(sample):
         return replace(draft, reason=reason.reason, is_withheld=True)
-    question = _Question(metric, level, equivalence_margin, power, is_anytime=stopping is not Stopping.FIXED)
+    is_anytime = stopping is not Stopping.FIXED
+    question = _Question(metric, level, equivalence_margin, power, is_anytime=is_anytime, bias=bias)
     return _answer(draft, sample, question)
 
 
@@ -184,12 +188,15 @@ class _Question:
     margin: float
     power: float
     is_anytime: bool
+    bias: float = 0.0
 
 
 def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
-    inference = infer(sample, level=question.level, margin=question.margin, is_anytime=question.is_anytime)
-    between, within = nested.anova_components(sample)
-    components = VarianceComponents(math.sqrt(float(between)), math.sqrt(float(within)))
+    within = partial(
+        infer, sample, level=question.level, margin=question.margin, is_anytime=question.is_anytime
+    )
+    inference = within(bias=question.bias)
+    components = VarianceComponents(*(math.sqrt(float(one)) for one in nested.anova_components(sample)))
     critical = float(inference.critical)
     if not math.isfinite(critical):
         reason = f"{sample.rounds} rounds are too few for an interval that holds after every round"
@@ -197,7 +204,7 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
     verdict = replace(
         _with_interval(draft, inference, question),
         components=components,
-        checks=robustness_checks(sample, inference, question.level),
+        checks=robustness_checks(sample, within(), question.level),  # which know of no bias either
     )
     if inference.is_withheld:
         return replace(verdict, reason=_why_withheld(sample, inference), is_withheld=True)

@@ -71,10 +71,16 @@ class Inference:
         return np.asarray((self.p_drift <= DRIFT_LEVEL) | (self.estimate.rounds < self.minimum_rounds))
 
 
-def infer(sample: Sample, *, level: float, margin: float, is_anytime: bool) -> Inference:
-    """Return interval and tests of a sample that ``nested.missing`` has no objection to."""
+def infer(sample: Sample, *, level: float, margin: float, is_anytime: bool, bias: float = 0.0) -> Inference:
+    """Return interval and tests of a sample that ``nested.missing`` has no objection to.
+
+    ``bias`` is that of ``nested.with_bias``. The wider critical value that looking again and again takes is
+    for the noise of rounds: the bias adds to such an interval what it adds to one of many fixed rounds.
+    """
+    estimated = nested.estimate(sample)
+    share = special.ndtri((1 + level) / 2) / anytime.critical_t(estimated, level) if is_anytime else 1.0
     return _inferred(
-        nested.estimate(sample),
+        nested.with_bias(estimated, bias * share),
         drift_p_value(sample.round_means),
         level=level,
         margin=margin,

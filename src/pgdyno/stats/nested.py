@@ -8,6 +8,7 @@
     S²      sample variance of the m_r; unbiased for the mean of the v_r     (…)       1
     ν       degrees of freedom of S² (Satterthwaite)                         (…)       1
     f       inflation by autocorrelation between rounds, 1 if none           (…)       1
+    b       standard deviation of a bias that a whole experiment has         ()        1
 
 The estimate of μ is the plain mean of the round means, μ̂ = Σ m_r / R, with standard error S/√R: the method
 of unweighted means, exact when all rounds have as many blocks, and close when some blocks were void. It never
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -34,6 +35,9 @@ from pgdyno.stats.sample import FloatArray, Sample
 
 MINIMUM_BLOCKS = 4
 MINIMUM_ROUNDS = 2
+_MOST_DF = (
+    1e6  # the same to all digits that count as infinitely many, which scipy's noncentral t does not take
+)
 RESOLUTION = 1e-12  # a log-ratio of measured doubles has no more digits: a smaller spread is none
 
 
@@ -54,6 +58,20 @@ class MeanEstimate:
     def t_against(self, null: float) -> FloatArray:
         """Return the t statistic against the log-ratio ``null``."""
         return (self.mean - null) / self.standard_error
+
+
+def with_bias(estimated: MeanEstimate, bias: float | FloatArray) -> MeanEstimate:
+    """Return the estimate with a bias of the whole experiment in its standard error: √(s² + b²).
+
+    No number of rounds shows such a bias, or makes it smaller; ``bias`` is its standard deviation, known from
+    other experiments. Degrees of freedom are Welch's and Satterthwaite's, of b² infinitely many.
+    """
+    if not np.any(bias):
+        return estimated
+    variance = np.maximum(np.square(estimated.standard_error), np.finfo(np.float64).tiny)
+    total = variance + np.square(bias)
+    df = np.minimum(estimated.df * np.square(total / variance), _MOST_DF)
+    return replace(estimated, standard_error=np.sqrt(total), df=np.asarray(df))
 
 
 def missing(sample: Sample) -> Unknown | None:
@@ -136,12 +154,17 @@ def one_sided_p(estimated: MeanEstimate, null: float) -> FloatArray:
     return np.asarray(special.stdtr(estimated.df, -estimated.t_against(null)))
 
 
-def mean_interval(log_ratios: Sequence[Sequence[float]], level: float) -> Interval | Unknown:
-    """Return the t interval of the ratio variant/baseline, numbers of rounds and blocks fixed beforehand."""
+def mean_interval(
+    log_ratios: Sequence[Sequence[float]], level: float, *, bias: float = 0.0
+) -> Interval | Unknown:
+    """Return the t interval of the ratio variant/baseline, numbers of rounds and blocks fixed beforehand.
+
+    ``bias`` is that of ``with_bias``.
+    """
     sample = Sample.of(log_ratios)
     if reason := missing(sample):
         return reason
-    estimated = estimate(sample)
+    estimated = with_bias(estimate(sample), bias)
     return ratio_interval(estimated, float(critical_t(estimated, level)), level)
 
 

@@ -18,7 +18,7 @@ from pgdyno.model.servers.guc import bytes_of
 from pgdyno.model.variants.variant import Variant, parse_variant, require_durable
 from pgdyno.studies._contract import BundledStudy, Option, StudyContext
 
-_ROUNDS = 12  # about as many as there are servers: then what their seats do can be told from the rest
+_ROUNDS = 14  # about as many as there are servers: then what their seats do can be told from the rest
 LEAST_BYTES = 1 << 30
 """The least memory that configurations are made for: pg-configurator and the memory proof take no less."""
 

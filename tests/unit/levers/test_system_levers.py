@@ -243,27 +243,6 @@ class TestSwappiness:
         assert skipped("swappiness", ctx) == f"vm.swappiness is {found} already"
 
 
-class TestDirtyWriteback:
-    BEGINS, WAITS = "/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_bytes"
-
-    def test_ratios_of_much_memory_become_bytes(self) -> None:
-        planned = lines("dirty_writeback", context())
-        found = {path: line.change.value for path, line in planned.items()}
-        assert found == {self.BEGINS: "67108864", self.WAITS: "536870912"}
-        # 10 % of 24 GB
-        assert planned[self.BEGINS].reason == ("up to 2.4\xa0GB may be dirty now, which an fsync waits for")
-
-    def test_each_limit_is_judged_for_itself(self) -> None:
-        # 10 % of 1 GB are 102 MB, more than 64; 20 % are 205 MB, less than 512.
-        assert list(values("dirty_writeback", context(host_of(memory_bytes=GB)))) == [self.BEGINS]
-
-    def test_bytes_that_somebody_has_set_count_and_not_the_ratios(self) -> None:
-        host = host_of(kernel_files={self.BEGINS: str(32 * MB), self.WAITS: str(256 * MB)})
-        assert skipped("dirty_writeback", context(host)) == (
-            "limited already: dirty_background 32\xa0MB, dirty 256\xa0MB"
-        )
-
-
 class TestSchedAutogroup:
     PATH = "/proc/sys/kernel/sched_autogroup_enabled"
 

@@ -58,3 +58,16 @@ def test_a_difference_is_found_exactly_when_the_interval_excludes_no_change() ->
         is_excluded = (inference.low > 0) | (inference.high < 0)
         assert (is_excluded == (inference.p_value <= 1 - 0.95)).all()
         assert 0 < is_excluded.sum() < 500
+
+
+@pytest.mark.parametrize(("rounds", "is_anytime"), [(40, False), (40, True), (200, True)])
+def test_no_number_of_rounds_or_looks_makes_an_interval_narrower_than_its_bias(
+    rounds: int,
+    is_anytime: bool,  # noqa: FBT001 — parameters of the test
+) -> None:
+    # 1.96 · 0.5 % = 0.98 %, whatever the rounds show: here next to no noise.
+    sample = Sample.of([[0.0001 * (-1) ** index] for index in range(rounds)])
+    found = infer(sample, level=0.95, margin=0.02, is_anytime=is_anytime, bias=0.005)
+    assert float(found.high - found.low) / 2 == pytest.approx(0.0098, rel=0.01)
+    without = infer(sample, level=0.95, margin=0.02, is_anytime=is_anytime)
+    assert float(without.high - without.low) / 2 < 0.0005

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,3 +133,17 @@ def test_many_experiments_at_once_give_what_each_gives_alone() -> None:
         assert together.mean[index] == pytest.approx(float(alone.mean))
         assert together.standard_error[index] == pytest.approx(float(alone.standard_error))
         assert together.df[index] == pytest.approx(float(alone.df))
+
+
+def test_a_bias_of_the_experiment_widens_the_interval_as_welch_and_satterthwaite_do() -> None:
+    # Seven rounds with a standard error of s = 1 % and 6 degrees of freedom; a bias of 2 %:
+    # s² + b² = 5 · 10⁻⁴, and (5 · 10⁻⁴)² / ((10⁻⁴)² / 6) = 150 degrees of freedom.
+    deviations = np.array([-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5])
+    means = deviations / np.std(deviations, ddof=1) * 0.01 * math.sqrt(7)
+    plain = nested.estimate(Sample.of([[one] for one in means.tolist()]))
+    plain = replace(plain, standard_error=np.asarray(0.01))  # whatever its order in time widened it by
+    found = nested.with_bias(plain, 0.02)
+    assert float(found.standard_error) == pytest.approx(math.sqrt(5) / 100)
+    assert float(found.df) == pytest.approx(25 * float(plain.df))
+    assert float(plain.df) == pytest.approx(6)
+    assert nested.with_bias(plain, 0.0) is plain

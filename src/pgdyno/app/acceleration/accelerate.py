@@ -2,8 +2,9 @@
 
 facts      a server of the user's kind on the workloads' data, and what its host has
 plan       levers/ on those facts; checked against the live server, with a memory proof
-measure    baseline and plan side by side, as many rounds as the budget holds; there is one candidate, so that
-           nothing is chosen by the figures that prove it
+measure    baseline and plan side by side, as many rounds as the budget holds, or the first few if they
+           settle it. The plan, and the part of it to be applied, are decided each by itself: none is chosen
+           by the figures that prove it
 decide     experiments/decisions/plan_decision.py: one state, in a sentence
 """
 
@@ -28,8 +29,14 @@ from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.idling import without_idling
 from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
-from pgdyno.experiments.decisions.plan_decision import FUTILE, decide_plan, is_futile
-from pgdyno.experiments.decisions.plan_outcome import outcomes_of
+from pgdyno.experiments.decisions.plan_decision import (
+    FUTILE,
+    LOOK_SHARE,
+    decide_plan,
+    is_futile,
+    pays_at_look,
+)
+from pgdyno.experiments.decisions.plan_outcome import BOUND, outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.experiments.records.new_experiment import Context
@@ -42,7 +49,7 @@ from pgdyno.model.experiments.awake import idling_files
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Plan
-from pgdyno.model.plans.terms import PLAN, Terms, left_out_per_application
+from pgdyno.model.plans.terms import PLAN, Terms, applied_of
 from pgdyno.model.ports import Progress
 from pgdyno.model.servers.server import Server
 from pgdyno.model.variants.variant import Variant
@@ -67,19 +74,21 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     as_booted = request.conditions.as_booted or _why_as_booted(request, planned.plan)
     profiled = profiled_plan(request, planned.plan, as_booted, progress)
     planned = replace(planned, plan=profiled.plan)
-    terms = request.terms(planned.plan)
     conditions = replace(
         request.conditions,
         budget_s=max(0.0, deadline - time.monotonic()),
         accepts_builds=planned.plan.server is not None,
         is_resumable=False,
-        is_futile=partial(_is_futile, terms=terms),
         as_booted=as_booted,
     )
-    host, server = document_of(subject.host), document_of(subject.server)
-    context = Context(host, server, planned.plan, terms=terms)
     asked = replace(request, conditions=conditions, notes=(*request.notes, *profiled.notes))
     study = _study(asked, planned, profiled.gains)
+    # The worth of parts takes more rounds than a decision.
+    terms = replace(request.terms(planned.plan), looks=1 if request.attribute else 2)
+    if not request.attribute:
+        conditions = replace(conditions, look=partial(_is_settled, terms=terms))
+    host, server = document_of(subject.host), document_of(subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
     experiment = measure(study, conditions, progress, context)
     decision = decide_plan(experiment, PLAN, terms)
     if at_load_s and decision.state not in FUTILE:
@@ -100,10 +109,17 @@ def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
     return "the plan leaves it to the machine how its CPUs idle"
 
 
-def _is_futile(experiment: Experiment, terms: Terms) -> bool:
-    """Whether neither the plan nor its part to be applied is worth further measuring."""
-    names = [one.name for one in experiment.variants if left_out_per_application(one.name)]
-    return all(is_futile(outcomes_of(experiment, name), terms) for name in (PLAN, *names))
+def _is_settled(experiment: Experiment, terms: Terms) -> bool:
+    """Whether the part to be applied is not worth going on with, or both it and the plan are decided."""
+    applied = applied_of([one.name for one in experiment.variants])
+    outcomes = {name: outcomes_of(experiment, name, LOOK_SHARE * BOUND) for name in (applied, PLAN)}
+    futile = {name for name, of_plan in outcomes.items() if is_futile(of_plan, terms)}
+    pays = {
+        name
+        for name, of_plan in outcomes.items()
+        if pays_at_look(of_plan, terms) and decide_plan(experiment, name, terms).pays
+    }
+    return applied in futile or {applied, PLAN} <= futile | pays
 
 
 def _study(request: AccelerateRequest, planned: Planned, gains: Mapping[str, float]) -> Study:

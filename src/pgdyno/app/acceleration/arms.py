@@ -53,7 +53,7 @@ def arms_of(
         fitting, notes = _fitting([base, whole, *others, *apart], memory)
         return _arms(fitting, (*notes, *notes_on_parts(parts, attributed.worth)))
     notes = () if attributed is None else notes_on_parts(parts, attributed.worth)
-    wanted = [base, whole, *applied]
+    wanted = [base, *applied, whole]
     if applied and (why := no_time or _no_memory(wanted, memory)):
         return _arms(
             [base, whole],

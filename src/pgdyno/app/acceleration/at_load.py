@@ -69,6 +69,7 @@ def _design(design: Design) -> Design:
         writing_slice_s=None,
         phase=Phase.AFTER_CHECKPOINT,  # a whole cycle of checkpoints would take hours more
         cycle_s=None,
+        stretch_s=0.0,
     )
 
 
@@ -93,7 +94,7 @@ def with_latencies_at_load(
         design=_design(conditions.design),
         notes=tuple(f"{name}: open loop, {rate:.0f} transactions/s" for name, rate in rates.items()),
     )
-    alike = replace(conditions, workloads=workloads, budget_s=None, is_futile=None)
+    alike = replace(conditions, workloads=workloads, budget_s=None, look=None)
     try:
         measured = measured_by(study, alike, progress)
     except _NO_ROOM as error:

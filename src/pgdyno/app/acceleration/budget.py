@@ -40,11 +40,12 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     at_load_s = 0.0 if is_loaded else _time_at_load_s(request)
     left_s = request.budget_s - at_load_s
     besides = f", and latencies at {numbers.share(SHARE)} of the throughput found" if at_load_s else ""
-    fits = f"{budget}: the whole plan yes, about {whole.rounds_within(left_s)} rounds{besides}"
+    sooner = "" if is_loaded or request.attribute else f", or {whole.least_rounds} if those already decide"
+    fits = f"up to {budget}: about {whole.rounds_within(left_s)} rounds{sooner}{besides}"
     parts = 0 if is_loaded else _parts(request)
     if parts < 2:
         return fits
-    apart = _time(request, arms + 2 * parts)
+    apart = _time(request, arms + 2 * parts, stretch_s=0.0)
     if request.attribute is not None:
         kind = request.attribute.value
         _require(request, apart, f"the worth of {kind}", " or leave out --attribute")
@@ -52,17 +53,23 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
         each = f"up to {parts} {kind} alone and left out"
         return f"{budget}: the whole plan, and {each}, about {rounds} rounds{besides}"
     if apart.least_s <= request.budget_s:
-        return f"{fits}; layers apart (--attribute) too"
-    return f"{fits}; layers apart (--attribute) no: {_minutes(apart)} min"
+        return f"{fits}; each layer apart (--attribute) fits, too"
+    return f"{fits}; each layer apart (--attribute) takes {_minutes(apart)} min"
 
 
 def _require(request: AccelerateRequest, needed: TimeNeeded, what: str, otherwise: str = "") -> None:
     if request.budget_s >= needed.least_s:
         return
+    alone = (
+        f", and {numbers.duration(needed.stretches_s)} in which servers run one at a time"
+        if needed.stretches_s
+        else ""
+    )
     raise UsageError(
         f"a budget of {numbers.duration(request.budget_s)} is too small for {what}",
         detail=f"it takes {needed.least_rounds} rounds of about {numbers.duration(round(needed.round_s))}, "
-        f"after about {numbers.duration(round(needed.preparation_s))} to get ready; both are estimates",
+        f"after about {numbers.duration(round(needed.preparation_s))} to get ready{alone}; these are "
+        "estimates",
         hint=f"--budget {_minutes(needed)}m,{otherwise}" if otherwise else f"--budget {_minutes(needed)}m",
     )
 
@@ -72,9 +79,11 @@ def _minutes(needed: TimeNeeded) -> int:
     return math.ceil(needed.least_s / 60)
 
 
-def _time(request: AccelerateRequest, arms: int) -> TimeNeeded:
+def _time(request: AccelerateRequest, arms: int, stretch_s: float | None = None) -> TimeNeeded:
+    """Return the time that ``arms`` servers take; ``stretch_s`` None: the design's own."""
     workloads = tuple(request.conditions.workloads.values())
     design = for_arms(arms, request.conditions.design)
+    design = design if stretch_s is None else replace(design, stretch_s=stretch_s)
     return time_needed(workloads, design, arms, _to_load(request))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from os.path import realpath
 
+from pgdyno.experiments.peers.tuned_profile import PROFILE
 from pgdyno.levers import load
 from pgdyno.levers.engine.context import matches
 from pgdyno.levers.system.irq_affinity import AFFINITIES
@@ -57,7 +58,7 @@ def is_levers(path: str) -> bool:
 @cache
 def _levers_files() -> tuple[str, ...]:
     levers = [module.LEVER for module in load().values()]
-    set_by_plans = [file for lever in levers for file in lever.files]
+    set_by_plans = [*(file for lever in levers for file in lever.files), *PROFILE]
     instant = [file for lever in levers if lever.is_instant for file in lever.reads]
     other_ways = [COUPLED[file] for file in set_by_plans if file in COUPLED]
     return (*set_by_plans, *instant, *other_ways, _POOL, AFFINITIES)

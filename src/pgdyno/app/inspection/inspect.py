@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno import levers
+from pgdyno.experiments.peers.tuned_profile import PROFILE
 from pgdyno.host.machine.inspection import inspect_host
 from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.host.processes.program import inspect_program
@@ -110,8 +111,9 @@ def _host_of(postmaster_pid: Fact[int], root: Path, data_directory: Path | None)
 
 
 def _inspect_host(root: Path, *, pid: int | None = None, data_directory: Path | None = None) -> Host:
-    """Inspect the host, with every file of the kernel that a lever looks at."""
-    return inspect_host(root, pid=pid, data_directory=data_directory, kernel_files=levers.kernel_files())
+    """Inspect the host, with every file of the kernel that a lever looks at, or TuneD's profile sets."""
+    files = (*levers.kernel_files(), *PROFILE)
+    return inspect_host(root, pid=pid, data_directory=data_directory, kernel_files=files)
 
 
 def _colocation(postmaster_pid: Fact[int]) -> Fact[bool]:

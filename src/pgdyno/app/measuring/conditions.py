@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pgdyno.experiments.decisions.stopping import Futile
+from pgdyno.experiments.decisions.stopping import Look
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
@@ -26,7 +26,7 @@ class Conditions:
     accepts_patches: bool = False  # to PostgreSQL's source, in the builds that a plan may choose
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
-    is_futile: Futile | None = None  # asked once, after half of the rounds: whether to stop
+    look: Look | None = None  # asked once, after the fewest rounds that a verdict takes: whether to stop
     cell: CellHosts | None = None  # whose load hosts issue the load; else this machine does
     allows_fewer: bool = False  # whether to go on without a load host that is lost
     as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake

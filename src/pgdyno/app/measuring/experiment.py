@@ -24,8 +24,9 @@ from pgdyno.experiments.blocks.disturbance import judge_again
 from pgdyno.experiments.decisions.load_hosts_notes import loss_note, with_load_hosts
 from pgdyno.experiments.decisions.notes import step_labels
 from pgdyno.experiments.decisions.round_plan import RoundPlan
-from pgdyno.experiments.decisions.stopping import Futile, counts_nothing, is_finished
+from pgdyno.experiments.decisions.stopping import Look, counts_nothing, is_finished
 from pgdyno.experiments.design.phase import with_phase
+from pgdyno.experiments.design.schedule import stretches_s
 from pgdyno.experiments.design.workload_order import in_random_order, workloads_by_server
 from pgdyno.experiments.records.conclusion import concluded, rounds_done, verdicts_on
 from pgdyno.experiments.records.new_experiment import Context, new_experiment
@@ -55,7 +56,7 @@ class ExperimentRun:
     workloads: Mapping[str, Workload]
     clock: Callable[[], float] = time.monotonic
     is_resumable: bool = True  # whether the command that measures takes up what was interrupted
-    is_futile: Futile | None = None  # asked once, after half of the rounds
+    look: Look | None = None  # asked once, after the fewest rounds that a verdict takes
     run_round: RunRound = run_round
     after_loss: AfterLoss = end_without_host
 
@@ -75,6 +76,7 @@ class ExperimentRun:
         """
         started = self.clock()
         study = self._with_turns(study)
+        study = replace(study, design=study.design.with_bias())
         memory_notes = self._memory_notes(study)
         self._prepare(study)
         workloads = [self.workloads[name] for name in study.workloads]
@@ -169,7 +171,8 @@ class ExperimentRun:
         experiment = likened(experiment, arena, workloads, self.progress)
         experiment = answers_compared(experiment, arena, workloads, self.progress)
         self.store.save(experiment)
-        plan = RoundPlan.of(study, budget_s, rounds_done(experiment))
+        alone_s = stretches_s(workloads, study.design)
+        plan = RoundPlan.of(study, budget_s, rounds_done(experiment), stretches_s=alone_s)
         while plan.left:
             round_started = self.clock()
             names = _names(study, experiment, plan.left)
@@ -187,8 +190,8 @@ class ExperimentRun:
             else:
                 round_s, elapsed_s = self.clock() - round_started, self.clock() - started
                 plan = plan.after(round_s, elapsed_s, experiment.blocks)
-                self.progress.advance(elapsed_s, elapsed_s + plan.left * round_s)
-            is_over = plan.left == 0 or self._is_over(study, experiment, is_half=plan.is_half)
+                self.progress.advance(elapsed_s, elapsed_s + plan.left_s(round_s))
+            is_over = plan.left == 0 or self._is_over(study, experiment, is_look=plan.is_look)
             if running.lost:
                 running = self._after_loss(experiment.id, running, plan.done, is_over=is_over)
             if is_over:
@@ -231,7 +234,7 @@ class ExperimentRun:
             ),
         )
 
-    def _is_over(self, study: Study, experiment: Experiment, *, is_half: bool) -> bool:
+    def _is_over(self, study: Study, experiment: Experiment, *, is_look: bool) -> bool:
         """Whether the experiment ends before its planned rounds are done."""
         if counts_nothing(experiment.blocks) or is_hopeless(experiment):
             return True
@@ -239,7 +242,7 @@ class ExperimentRun:
             verdicts = verdicts_on(experiment, study, self.workloads)
             if is_finished(verdicts, study.design, experiment.blocks):
                 return True
-        return self.is_futile is not None and is_half and self.is_futile(experiment)
+        return self.look is not None and is_look and self.look(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
         """Store the experiment with its verdicts, and return it."""

@@ -17,6 +17,7 @@ from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.load_hosts.load_from_cell import loaded_from_cell
 from pgdyno.app.measuring.load_hosts.lost_host import after_loss_of, load_hosts_of
+from pgdyno.experiments.design.requested import require_reachable
 from pgdyno.experiments.design.trials import in_trials
 from pgdyno.experiments.records.new_experiment import Context
 from pgdyno.host.probing.spinners import Spinners, burstable_type
@@ -42,12 +43,11 @@ def measure(
 ) -> Experiment:
     """Run a study on scratch servers and return the experiment.
 
-    A duet needs all servers up at once; where their memory does not fit, trials alternate instead, and the
-    experiment's notes say so.
+    Where the memory of a duet's servers does not fit, trials alternate instead, and a note says so.
     Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
     several variants: two such servers say nothing about each other; or for a file of the kernel that may
-    not be set. VariantError for what no server is given. LockHeldError if another pgdyno, of any home, keeps
-    this machine's CPUs awake. Whatever measuring raises.
+    not be set. UsageError for a precision that is too fine. VariantError for what no server is given.
+    LockHeldError if another pgdyno, of any home, keeps this machine's CPUs awake. Whatever measuring raises.
     """
     began = time.monotonic()
     require_measurable(study.variants)
@@ -70,6 +70,7 @@ def measure(
         _require_disk(study, arena, conditions.workloads)
         _require_generators(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
+        require_reachable(fitting.design)
         progress.step("measuring how long a wake-up takes")
         kept = _keep_awake(study, conditions, arena.host_state, store)
         context = replace(
@@ -90,7 +91,7 @@ def measure(
             progress,
             conditions.workloads,
             is_resumable=conditions.is_resumable,
-            is_futile=conditions.is_futile,
+            look=conditions.look,
             after_loss=after_loss_of(conditions, study, arena, progress),
         )
         budget_s = conditions.budget_s

@@ -2,6 +2,7 @@
 
     open arms → per workload: start loads, warm up, freeze
                               per block: read meters → slices → read meters
+                              in some rounds, if it writes: CHECKPOINT, a stretch of each arm alone
                               stop loads (completes their logs), CHECKPOINT every arm (its debt)
               → attribute transactions to slices, build blocks (observation.py)
 
@@ -11,6 +12,7 @@ Logs are parsed after the generators have ended, never beside a running slice.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -19,10 +21,10 @@ from functools import partial
 from numpy.random import Generator as Random
 
 from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.arenas.arm import Arm, ServerClocks, difference, meter_values, read_meters
-from pgdyno.app.measuring.cpu_reading import CpuReading
+from pgdyno.app.arenas.arm import Arm, meter_values
 from pgdyno.app.measuring.degrees.degree_check import require_degree
 from pgdyno.app.measuring.degrees.degree_plans import DegreePlans
+from pgdyno.app.measuring.observe import Observer, checkpoint_debt, observe_block, observe_stretches
 from pgdyno.app.measuring.steps.steps import measure_step, step_seed
 from pgdyno.app.measuring.tpch.tpch_pass import Pass, measure_pass
 from pgdyno.experiments.blocks.blocks import join_trials
@@ -35,26 +37,30 @@ from pgdyno.experiments.blocks.observation import (
 )
 from pgdyno.experiments.blocks.transactions import parse_all
 from pgdyno.experiments.design.schedule import (
+    connection_order,
     seats,
-    slice_order,
     trial_order,
     turns_of,
-    window_ends,
     writing_time_s,
 )
 from pgdyno.generators.transaction_log import log_label
-from pgdyno.generators.turns import Turns
-from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.meters import MeterModule
 from pgdyno.model.errors import HugePagesError, LoadHostLostError, MeasurementError
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Phase, Slice
+from pgdyno.model.experiments.experiment import (
+    STRETCH_ROUNDS,
+    ArmBlock,
+    Block,
+    Design,
+    DesignKind,
+    Phase,
+    Slice,
+)
 from pgdyno.model.experiments.failures import require_few
-from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
+from pgdyno.model.experiments.metric import TAIL_MEAN_ALONE, Readings
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._tpch.answers import Answers
 
-_OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
 
 KeepSlice = Callable[[str, int, int, Slice], None]
@@ -82,6 +88,13 @@ class Running:
     answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
     plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
     lost: list[LoadHostLostError] = field(default_factory=list)  # the load host that went away, if one did
+    stretched: Counter[str] = field(default_factory=Counter)  # rounds whose stretches count, by workload
+
+    def has_stretch(self, workload: Workload, round_index: int) -> bool:
+        """Whether servers have load alone for a while in this round: until enough rounds have counted."""
+        is_wanted = self.design.stretch_s > 0 and not workload.is_read_only and not workload.step
+        few = self.stretched[workload.name] < STRETCH_ROUNDS and round_index < 2 * STRETCH_ROUNDS
+        return is_wanted and few
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
@@ -97,7 +110,8 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     places = seats(count, round_index)
     # A workload that is not in this group, because of its limit on memory, may have changed the data set too.
     if data_set.key in running.changed or not arena.has_seats(running.variants, places, data_set):
-        writing_s = writing_time_s(workloads, running.design, count)
+        is_stretched = any(running.has_stretch(workload, round_index) for workload in workloads)
+        writing_s = writing_time_s(workloads, running.design, count, has_stretch=is_stretched)
         arena.restore(running.variants, places, data_set, writing_s)
     if not is_duet:
         try:
@@ -127,7 +141,7 @@ def _duet_round(
         running.read_durability(arms)
         for position, workload in enumerate(workloads):
             try:
-                blocks += _measure(running, round_index, workload, arms, places)
+                blocks += _measure(running, round_index, workload, arms)
             except LoadHostLostError as error:
                 running.lost.append(error)
                 blocks += _without_host(running, round_index, workloads[position:])
@@ -226,7 +240,7 @@ def _measure_alone(
 ) -> list[Block]:
     """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
     if not isinstance(step := workload.kind, Step):
-        return _measure(running, round_index, workload, arms, [0])
+        return _measure(running, round_index, workload, arms)
     loads, arm = running.arena.loads, arms[0]
     for earlier in step.preceded_by:
         running.announce(f"round {round_index + 1}: {earlier.name} on {arm.variant.name}, not measured")
@@ -255,19 +269,19 @@ def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None
             )
 
 
-def _measure(
-    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm], places: Sequence[int]
-) -> list[Block]:
+def _measure(running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]) -> list[Block]:
     """Measure one workload on running arms: all its blocks of this round.
 
-    Loads connect and start in the order of the arms' seats, which changes from round to round: the arm whose
-    load is warmed up last, right before the first block, is not always the same.
+    Loads connect and start in an order of their own, drawn anew: the arm whose load is warmed up last, right
+    before the first block, is not always the same, nor always in the same seat.
     """
     if not workload.is_read_only:
         running = replace(running, design=running.design.for_writing())
     design = running.design
     block_s = 2 * turns_of(len(arms), design) * design.slice_s + _BOOKKEEPING_S
-    duration_s = len(arms) * design.warmup_s + design.blocks_per_round * block_s
+    has_stretch = running.has_stretch(workload, round_index)
+    duration_s = len(arms) * (design.warmup_s + (design.stretch_s if has_stretch else 0.0))
+    duration_s += design.blocks_per_round * block_s
     labels = [
         log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
     ]
@@ -275,81 +289,59 @@ def _measure(
         made_of = require_degree(arm, workload)
         if made_of and workload.cell:
             running.plans.add(workload.cell, made_of)
-    order = sorted(range(len(arms)), key=lambda arm: places[arm])
+    order = connection_order(len(arms), design.seed, round_index)
+    observer = Observer(design, running.meters, running.arena.loads.split, running.random)
+    debts, stretches = list[Readings](), tuple[Slice, ...]()
     with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s, order)) as turns:
         for index in order:
             turns.warm_up(index, design.warmup_s)
-        blocks = [
-            _observe_block(
-                running, arms, turns, partial(running.keep_slice, workload.name, round_index, index)
-            )
+        keep = [
+            partial(running.keep_slice, workload.name, round_index, index)
             for index in range(design.blocks_per_round)
         ]
+        blocks = [observe_block(observer, arms, turns, keep_slice) for keep_slice in keep]
+        if has_stretch:  # what comes after the blocks is not theirs to pay
+            debts = [checkpoint_debt(observer, arm) for arm in arms]
+            stretches = observe_stretches(observer, arms, turns)
         turns.end()
+    if not (workload.is_read_only or debts):
+        debts = [checkpoint_debt(observer, arm) for arm in arms]
     observed = [
-        ObservedArm(arm.variant, parse_all(turns.logs(index)), _checkpoint_debt(running, workload, arm))
+        ObservedArm(arm.variant, parse_all(turns.logs(index)), debts[index] if debts else {})
         for index, arm in enumerate(arms)
     ]
     # Of trials, those of another variant may be better; of a grid, other cells.
     if design.kind is DesignKind.DUET and round_index == 0 and workload.cell is None:
         best = min(observed, key=lambda arm: arm.transactions.failed_share)
         require_few(best.variant.name, best.transactions.count, best.transactions.failures)
+    run = _run_of(running, round_index, workload, observed, blocks, stretches)
+    for index, block in enumerate(blocks):
+        running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))
+    built = build_blocks(run, design, running.arena.loads.split)
+    if built[-1].void is None and TAIL_MEAN_ALONE in built[-1].arms[0].values:
+        running.stretched[workload.name] += 1
+    return built
+
+
+def _run_of(
+    running: Running,
+    round_index: int,
+    workload: Workload,
+    arms: Sequence[ObservedArm],
+    blocks: Sequence[ObservedBlock],
+    stretches: Sequence[Slice],
+) -> ObservedRun:
     statement = workload.statement
-    run = ObservedRun(
+    return ObservedRun(
         workload.name,
         round_index,
-        observed,
+        arms,
         blocks,
         is_drained=workload.generator == DRIVER,
         is_long=statement is not None,
         workers=statement.workers if statement else None,
         executions=workload.executions,
-        is_whole_cycle=design.phase is Phase.CYCLE and not workload.is_read_only,
+        is_whole_cycle=running.design.phase is Phase.CYCLE and not workload.is_read_only,
+        stretches=stretches,
         metrics_of=partial(meter_values, running.meters),
     )
-    for index, block in enumerate(blocks):
-        running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))
-    return build_blocks(run, design, running.arena.loads.split)
-
-
-def _observe_block(
-    running: Running, arms: Sequence[Arm], turns: Turns, keep: Callable[[Slice], None]
-) -> ObservedBlock:
-    """Give the arms their turns for one block, between two readings of all meters."""
-    design = running.design
-    order = slice_order(len(arms), turns_of(len(arms), design), running.random)
-    servers = ServerClocks.of(arms)
-    own_cpu_s = time.process_time()
-    before = [read_meters(running.meters, arm) for arm in arms]
-    split = running.arena.loads.split
-    cpus = {*split.server, *split.client}
-    host, started_ns = read_host_cpu(cpus, without=split.spinners), time.time_ns()
-    slices: list[Slice] = []
-    reading, ends = CpuReading.read(arms, split), window_ends(len(arms), len(order), design.slice_s)
-    for taken in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
-        done = taken
-        if len(slices) in ends:
-            earlier, reading = reading, CpuReading.read(arms, split)
-            done = earlier.closing(taken, reading)
-        slices.append(done)
-        keep(done)
-    host_after = read_host_cpu(cpus, without=split.spinners)
-    after = [read_meters(running.meters, arm) for arm in arms]
-    own_cpu_s = time.process_time() - own_cpu_s
-    deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
-    return ObservedBlock(started_ns, tuple(slices), deltas, (host, host_after), own_cpu_s)
-
-
-def _checkpoint_debt(running: Running, workload: Workload, arm: Arm) -> Readings:
-    """Write out dirty buffers and return the cost, by meter. Read-only work has none."""
-    if workload.is_read_only:
-        return {}
-    before, clock = read_meters(running.meters, arm), arm.cpu_clock()
-    before_ns = clock.read_ns()
-    arm.checkpoint()
-    cpu_us = (clock.read_ns() - before_ns) / 1000
-    debt = difference(before, read_meters(running.meters, arm))
-    # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
-    # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.
-    owed = {m: d for m, d in debt.items() if m not in _OF_BLOCKS_ALONE and not METRICS[m].is_level}
-    return {**owed, SERVER_CPU: (cpu_us,)}

@@ -24,7 +24,9 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import BundledStudy, Sizing
 from pgdyno.studies.peers import LEAST_BYTES, MEMORY, VARIANT
 
-_MOST_OF_OURS = 4  # the plan and the whole stack, each with and without what suits some applications alone
+# The plan and the whole stack, each with and without what suits some applications alone; the plan's settings
+# without its host layer, and a peer with it.
+_MOST_OF_OURS = 6
 _LARGEST_SHARE = 1 / 3  # of memory, that a configuration gives shared_buffers: Cloud SQL's; the usual is 1/4
 _STEP_BYTES = 64 << 20
 _SESSIONS_OF_A_STEP = 3  # of each client: queries, inserts and deletes

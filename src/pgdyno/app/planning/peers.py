@@ -7,7 +7,9 @@ each is all of it, and the machine is as each of them wants it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -21,17 +23,34 @@ from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.experiments.peers import load
 from pgdyno.experiments.peers.comparable import SPARE_CONNECTIONS
 from pgdyno.experiments.peers.configured import configured_peers
+from pgdyno.levers.engine.effective import EffectiveSettings
+from pgdyno.levers.engine.memory_proof import shared_memory_bytes
 from pgdyno.levers.engine.planner import PlanRequest
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.levers.engine.sharing import SideBySide, note_on_unmeasured, side_by_side
+from pgdyno.levers.system.huge_page_pool import ESTIMATE_MARGIN
 from pgdyno.model.errors import ServerError, UsageError
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
-from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, without_per_application
+from pgdyno.model.plans.terms import (
+    PLAN,
+    SETTINGS_ALONE,
+    WHOLE_STACK,
+    WITH_HOST,
+    without_per_application,
+)
 from pgdyno.model.ports import Progress
+from pgdyno.model.servers.server import Server
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing, StudyContext
 from pgdyno.studies.peers import MEMORY, STUDY, VARIANT
 
+_OF_THE_HOST = (Layer.SYSTEM, Layer.HARDWARE)
+_WITH_HOST_LAYER = "pgtune"  # in our runs the fastest peer, or not distinguishable from it
+_POOL = re.compile(r"/hugepages-(\d+)kB/nr_hugepages$")
+_EQUAL_TERMS = (
+    f"{SETTINGS_ALONE} has the plan's settings without its host layer, and {_WITH_HOST_LAYER}{WITH_HOST} has "
+    f"{_WITH_HOST_LAYER}'s settings with it: they show which of both a gain comes from"
+)
 _RESERVED = 3  # superuser_reserved_connections by default, which max_connections contains
 _NO_TUNED = (
     "TuneD's profile is not compared: it sets the whole machine, which has one value of each; "
@@ -66,18 +85,21 @@ def peers_context(
         raise ServerError("how many CPUs the server may use is not known, and every rule asks for that")
     request = _request(figures, conditions, with_unmeasured=demand.in_passes)
     plan = plan_for(subject, baseline, conditions, request).plan
-    ours = own_arms(baseline, plan if conditions.as_booted else without_idling(plan))
+    plan = plan if conditions.as_booted else without_idling(plan)
+    ours = own_arms(baseline, plan)
     connections = demand.clients + SPARE_CONNECTIONS + _RESERVED
     told = replace(facts, connections=connections, purpose=demand.purpose)
     peers = configured_peers(subject.server, told, demand.clients)
     theirs = [Variant(name, settings) for name, settings in peers.settings.items()]
-    variants = (baseline, *_on(baseline, theirs), *ours, *_on(baseline, added))
+    mixed = on_equal_terms(baseline, plan, subject.server, peers.settings)
+    variants = (baseline, *_on(baseline, theirs), *ours, *mixed, *_on(baseline, added))
     fitting = SideBySide(variants, ()) if demand.in_passes else side_by_side(variants)
     first, *rest = fitting.variants
     notes = (
         *machine_notes(told, demand, None if sizing.of(MEMORY) else available_bytes),
         *notes_on_data(fitting.variants, subject.server, demand.data_bytes),
         *peers.notes,
+        *((_EQUAL_TERMS,) if mixed else ()),
         _NO_TUNED,
         *((_NO_BUILD,) if plan.server is None else ()),
         *fitting.notes,
@@ -114,14 +136,50 @@ def own_arms(baseline: Variant, plan: Plan) -> list[Variant]:
     return arms
 
 
+def on_equal_terms(
+    baseline: Variant, plan: Plan, server: Server, peers: Mapping[str, Mapping[str, str]]
+) -> list[Variant]:
+    """Return two arms that separate the settings' gain from the host's; none without a host layer.
+
+    One is the plan's settings without that layer, the other the usually fastest peer with it, in huge pages
+    of its own number.
+    """
+    lines = [one for one in plan.lines if one.layer in _OF_THE_HOST and one.change.key in plan.values]
+    host = {one.change.key: one.change.value for one in lines}
+    if not host:
+        return []
+    ours = {
+        line.change.key: line.change.value
+        for line in plan.lines
+        if line.layer is Layer.APPLICATION and line.change.key not in PER_APPLICATION
+    }
+    found = [replace(baseline, name=SETTINGS_ALONE, settings={**baseline.settings, **ours})]
+    theirs = peers.get(_WITH_HOST_LAYER)
+    if theirs is not None:
+        more_bytes = shared_memory_bytes(EffectiveSettings(server, theirs))
+        more_bytes -= shared_memory_bytes(EffectiveSettings(server, ours))
+        host = {key: _with_pages(key, value, more_bytes) for key, value in host.items()}
+        pages = {"huge_pages": "try"} if any(map(_POOL.search, host)) else {}
+        settings = {**baseline.settings, **theirs, **pages, **host}
+        found.append(replace(baseline, name=f"{_WITH_HOST_LAYER}{WITH_HOST}", settings=settings))
+    return found
+
+
+def _with_pages(key: str, value: str, more_bytes: int) -> str:
+    """Return a pool's number of pages for a server with more shared memory; fewer are not taken away."""
+    size = _POOL.search(key)
+    if size is None or more_bytes <= 0:
+        return value
+    return str(int(value) + math.ceil(more_bytes * (1 + ESTIMATE_MARGIN) / (int(size[1]) << 10)))
+
+
 def _request(figures: Figures, conditions: Conditions, *, with_unmeasured: bool) -> PlanRequest:
     """Return the request for everything that this user may change, as ``accelerate`` asks for it.
 
     Passes measure what turns do not: each server has the machine to itself.
     """
     may_change = may_change_host()
-    of_the_machine = (Layer.SYSTEM, Layer.HARDWARE)
-    layers = tuple(one for one in STUDY.layers if may_change or one not in of_the_machine)
+    layers = tuple(one for one in STUDY.layers if may_change or one not in _OF_THE_HOST)
     return PlanRequest(
         figures,
         layers,
@@ -153,7 +211,8 @@ def _require_other_names(baseline: Variant, added: Sequence[Variant]) -> None:
     """Refuse further configurations whose names are taken. Raises: UsageError."""
     without = without_per_application(sorted(PER_APPLICATION))
     ours = (PLAN, without, WHOLE_STACK, f"{WHOLE_STACK}-{without}")
-    names = [baseline.name, *load(), *ours, *(one.name for one in added)]
+    mixed = (SETTINGS_ALONE, f"{_WITH_HOST_LAYER}{WITH_HOST}")
+    names = [baseline.name, *load(), *ours, *mixed, *(one.name for one in added)]
     taken = next((name for name in names if names.count(name) > 1), None)
     if taken is not None:
         raise UsageError(f'two configurations are called "{taken}"', hint="give the --variant another name")

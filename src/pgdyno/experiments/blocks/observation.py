@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pgdyno.experiments.blocks.apart import audit_apart, too_far_apart
-from pgdyno.experiments.blocks.attribution import completed_in_all, count_arm
+from pgdyno.experiments.blocks.attribution import CountedParts, completed_in_all, count_arm, latencies_us
 from pgdyno.experiments.blocks.blocks import (
     arm_block,
     audit_block,
@@ -19,15 +19,16 @@ from pgdyno.experiments.blocks.blocks import (
     missing_workers,
     void_reason,
 )
-from pgdyno.experiments.blocks.disturbance import audit_windows, left_out
+from pgdyno.experiments.blocks.disturbance import audit_windows, left_out, raised
 from pgdyno.experiments.blocks.drains import audit_drains
 from pgdyno.experiments.blocks.slice_counts import count_slices
+from pgdyno.experiments.blocks.tail import tail_mean
 from pgdyno.experiments.blocks.transactions import Transactions
 from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
 from pgdyno.model.experiments.failures import failures_text
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, Readings
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, TAIL_MEAN_ALONE, Readings
 from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
@@ -93,6 +94,7 @@ class ObservedRun:
     workers: int | None = None  # that every transaction is to have
     executions: int = 1  # in every transaction, of what is counted and metered
     is_whole_cycle: bool = False  # whether every block has to span a checkpoint of every arm
+    stretches: Sequence[Slice] = ()  # after the last block, in each of which one arm alone had load
     metrics_of: MetricsOf = no_metrics
 
 
@@ -122,10 +124,33 @@ def build_blocks(run: ObservedRun, design: Design, split: CpuSplit) -> list[Bloc
             or missing_checkpoint(arms, is_wanted=run.is_whole_cycle)
             or void_reason(audit, design.thresholds)  # last, because it is judged again later
         )
+        if index == len(run.blocks) - 1:
+            arms = _with_stretches(run, arms, design)
         results.append(
             Block(run.workload, run.round, index, block.started_ns, arms, void, audit, tuple(sorted(out)))
         )
     return results
+
+
+def _with_stretches(run: ObservedRun, arms: tuple[ArmBlock, ...], design: Design) -> tuple[ArmBlock, ...]:
+    """Return the arms with the mean of the slowest latencies while each alone had load.
+
+    It stands in none if one of the stretches was disturbed more than the blocks usually were: they are
+    compared.
+    """
+    if not run.stretches:
+        return arms
+    blocks = (audit_windows(block.slices, frozenset()) for block in run.blocks)
+    limits = raised(design.thresholds, blocks)
+    if any(void_reason(audit_windows([one], frozenset()), limits) for one in run.stretches):
+        return arms
+    found = []
+    for position, arm in enumerate(arms):
+        parts = CountedParts.of(run.stretches, position, int(design.head_s * 1e9))
+        of_arm, _ = latencies_us(parts, run.arms[position].transactions, is_drained=run.is_drained)
+        alone = {TAIL_MEAN_ALONE: tail_mean(of_arm) / 1000} if of_arm.size else {}
+        found.append(replace(arm, values={**arm.values, **alone}))
+    return tuple(found)
 
 
 def counted_slices(run: ObservedRun, block: ObservedBlock, design: Design) -> list[Slice]:
@@ -187,12 +212,17 @@ def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tu
 
 
 def _debt_shares(run: ObservedRun, position: int) -> list[float]:
-    """Split a round's debt in proportion to the transactions completed; the warm-up's part is nobody's."""
+    """Split a round's debt in proportion to the transactions completed; the warm-up's part is nobody's.
+
+    It is the debt of what was done up to the stretches, if there are any.
+    """
     done = run.arms[position].transactions
     counts = [
         completed_in_all(block.slices, position, done, is_drained=run.is_drained) for block in run.blocks
     ]
-    return [count / max(1, done.count) for count in counts]
+    until_ns = min((one.start_ns for one in run.stretches), default=None)
+    everything = done.count if until_ns is None else int((done.completed_ns < until_ns).sum())
+    return [count / max(1, everything) for count in counts]
 
 
 def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, float]:

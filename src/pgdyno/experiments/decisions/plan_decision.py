@@ -12,6 +12,7 @@
     T_w     throughput of workload w, plan / baseline                        1
     L_w     mean of the slowest 5 % of its latencies, plan / baseline        1
     Q_w     99th percentile of its latencies, plan / baseline                1
+    A_w     L_w of stretches in which no other server has load, if w writes  1
     g       gain that makes the change worth while                           1
 
 slower          the upper bound of some T_w, at 5 % over the number of workloads, is below 1 - max_loss
@@ -19,9 +20,16 @@ faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workload
 nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
 safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss, both as the mean of the
                 log-ratios of rounds and as the ratio of the means over all rounds, which sees the stall of a
-                single round; that of Q_w is at most 1 + max_p99_loss
-longer          of the L_w and Q_w whose bound is too high, the lower bound of one, at 5 % over the number of
-                all of them, is above 1
+                single round; that of Q_w is at most 1 + max_p99_loss, and of A_w 1 + max_stretch_loss
+longer          of the L_w, Q_w and A_w whose bound is too high, the lower bound of one, at 5 % over the
+                number of all of them, is above 1
+
+Where an experiment may end early in favour of a plan, the errors of *faster*, *nowhere slower* and *safe* are
+shared: a fifth of each is spent on the look, the rest at the end. A_w has no new figures after the look.
+
+Where the plan stands beside the part of it to be applied, that part is decided first, and the whole plan can
+pay only if the part does: so they share one error without dividing it (a fixed sequence: Maurer, Hothorn,
+Lehmacher 1995, Biometrie in der chemisch-pharmazeutischen Industrie 6, 3-18).
 
 A plan that makes some workload slower, or some tail longer, by more than the limits is called "pays" in at
 most 5 % of experiments: all bounds have to hold together, so that none is corrected for the others
@@ -34,6 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
@@ -44,8 +53,10 @@ from pgdyno.experiments.verdicts.durability import doubts
 from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.likeness import LEAST_LIKENESS
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.terms import Terms, applied_of
 
+LOOK_SHARE = 0.2
+"""The share of its errors that a look before the end spends."""
 _FASTER = 0.025
 _LOOK = 0.01
 _NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
@@ -88,7 +99,15 @@ def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecis
     if why := doubts(experiment, experiment.baseline, variant):
         sentence = "The plan was not measured fairly: its server was not as durable as the other one."
         return PlanDecision(PlanState.UNDECIDED, sentence, why)
-    decision = _with_failures(experiment, variant, decide(outcomes_of(experiment, variant), terms))
+    outcomes = outcomes_of(experiment, variant, final_error(terms))
+    decision = _with_failures(experiment, variant, decide(outcomes, terms))
+    applied = applied_of([one.name for one in experiment.variants])
+    if decision.pays and terms.looks > 1 and applied != variant:
+        part = decide_plan(experiment, applied, terms)
+        if not part.pays:
+            rest = f"the plan {applied.replace('-', ' ', 1)}"
+            sentence = f"It is not decided whether the plan pays: {rest} is not shown to."
+            decision = PlanDecision(PlanState.UNDECIDED, sentence, decision.reasons, decision.outcomes)
     return replace(decision, sentence=f"{decision.sentence}{_unlike(experiment)}")
 
 
@@ -135,48 +154,66 @@ def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
     return PlanDecision(
         state,
         _sentence(state, outcomes, terms),
-        (*map(_reason, outcomes), *(_unseen(outcomes) if state in _WITH_TAILS else ())),
+        (
+            *(_reason(one, final_error(terms)) for one in outcomes),
+            *(_unseen(outcomes) if state in _WITH_TAILS else ()),
+        ),
         tuple(outcomes),
         more,
     )
 
 
-def state_of(outcomes: Sequence[Outcome], terms: Terms, *, error: float = BOUND) -> PlanState:
+def state_of(
+    outcomes: Sequence[Outcome], terms: Terms, *, error: float = BOUND, accepting: float | None = None
+) -> PlanState:
     """Return the first state of the table above that the bounds show.
 
-    ``error`` is that of what rejects a plan: *slower* and *nothing*.
+    ``error`` is that of bounds that reject a plan, *slower* and *nothing*; ``accepting`` that of those that
+    let it pay, None: what is left for the end.
     """
+    accepting = final_error(terms) if accepting is None else accepting
     throughput = [one.throughput for one in outcomes if one.throughput is not None]
     if any(one.upper(error / len(outcomes)) < 1 - terms.max_loss for one in throughput):
         return PlanState.SLOWER
     if not outcomes or len(throughput) < len(outcomes):
         return PlanState.UNDECIDED
-    if faster_on(outcomes, terms) and all(one.lower() >= 1 - terms.max_loss for one in throughput):
-        return _state_of_tails(outcomes, terms)
+    nowhere_slower = all(one.lower(accepting) >= 1 - terms.max_loss for one in throughput)
+    if faster_on(outcomes, terms, accepting) and nowhere_slower:
+        return _state_of_tails(outcomes, terms, accepting)
     if all(one.upper(error) < max(_NOTHING, 1 + terms.min_gain) for one in throughput):
         return PlanState.NOTHING
     return PlanState.UNDECIDED
 
 
-def faster_on(outcomes: Sequence[Outcome], terms: Terms) -> tuple[str, ...]:
-    """Return the workloads with more than the required gain, by Holm's step-down."""
+def faster_on(outcomes: Sequence[Outcome], terms: Terms, error: float = BOUND) -> tuple[str, ...]:
+    """Return the workloads with more than the required gain, by Holm's step-down, at half of ``error``."""
     known = [
         (one.throughput.p_at_most(1 + terms.min_gain), one.workload) for one in outcomes if one.throughput
     ]
     found: list[str] = []
     for rank, (p, workload) in enumerate(sorted(known)):
-        if p > _FASTER / (len(outcomes) - rank):
+        if p > error * _FASTER / BOUND / (len(outcomes) - rank):
             break
         found.append(workload)
     return tuple(one.workload for one in outcomes if one.workload in found)
 
 
 def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
-    """Whether measuring on is of no use: the plan costs, or there is nothing to gain. Accepts nothing.
+    """Whether measuring on is of no use: the plan costs, or there is nothing to gain.
 
     A look before the end gives chance one more chance: it rejects at 1 %.
     """
     return state_of(outcomes, terms, error=_LOOK) in FUTILE
+
+
+def pays_at_look(outcomes: Sequence[Outcome], terms: Terms) -> bool:
+    """Whether an experiment may end now, before its last round, because the plan pays."""
+    return state_of(outcomes, terms, accepting=LOOK_SHARE * BOUND) is PlanState.PAYS
+
+
+def final_error(terms: Terms) -> float:
+    """Return the error of each bound that has to hold at the end for a plan to pay."""
+    return BOUND if terms.looks == 1 else (1 - LOOK_SHARE) * BOUND
 
 
 FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
@@ -185,10 +222,11 @@ _WITH_TAILS = (PlanState.PAYS, PlanState.TAIL_WORSE, PlanState.TAIL_UNKNOWN)
 _OPEN = (PlanState.UNDECIDED, PlanState.TAIL_UNKNOWN)
 
 
-def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms) -> PlanState:
-    tails = [(one.tail, terms.max_tail_loss) for one in outcomes]
-    tails += [(one.p99, terms.max_p99_loss) for one in outcomes if one.p99 is not None]
-    unsafe = [one for one, longer in tails if one is None or one.upper() > 1 + longer]
+def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms, error: float) -> PlanState:
+    tails = [(one.tail, terms.max_tail_loss, error) for one in outcomes]
+    tails += [(one.p99, terms.max_p99_loss, error) for one in outcomes if one.p99 is not None]
+    tails += [(one.alone, terms.max_stretch_loss, BOUND) for one in outcomes if one.has_stretches]
+    unsafe = [one for one, longer, at in tails if one is None or one.upper(at) > 1 + longer]
     may_stall = any(one.stalls and one.stalls.upper > 1 + terms.max_tail_loss for one in outcomes)
     if not unsafe and not may_stall:
         return PlanState.PAYS
@@ -238,6 +276,9 @@ def _guarded(outcomes: Sequence[Outcome], terms: Terms) -> str:
     """Name the limits that no latency can have passed."""
     longer = numbers.share(terms.max_tail_loss, 0)
     mean = f"on no workload can the mean of the slowest 5{numbers.SPACE}% of transactions be {longer} longer"
+    if alone := [one.workload for one in outcomes if one.has_stretches]:
+        longest = numbers.share(terms.max_stretch_loss, 0)
+        mean += f" (on {' and '.join(alone)}, {longest} while no other server had load)"
     if all(one.p99 is None for one in outcomes):
         return mean
     return f"{mean}, or the 99th percentile {numbers.share(terms.max_p99_loss, 0)}"
@@ -249,10 +290,12 @@ def _gains(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _reason(outcome: Outcome) -> str:
-    throughput = "unknown" if outcome.throughput is None else _percent(outcome.throughput)
-    tail = "unknown" if outcome.tail is None else _percent(outcome.tail)
-    p99 = "" if outcome.p99 is None else f", 99th percentile {_percent(outcome.p99)}"
+def _reason(outcome: Outcome, error: float) -> str:
+    """Return the estimates with the bounds that decide: both of their ends at this error, or at 2.5 %."""
+    bounds = partial(_percent, error=min(error, _FASTER))
+    throughput = "unknown" if outcome.throughput is None else bounds(outcome.throughput)
+    tail = "unknown" if outcome.tail is None else bounds(outcome.tail)
+    p99 = "" if outcome.p99 is None else f", 99th percentile {bounds(outcome.p99)}"
     stalls = outcome.stalls
     over_all = (
         ""
@@ -260,7 +303,11 @@ def _reason(outcome: Outcome) -> str:
         else f", over all rounds together {numbers.change(stalls.ratio, 1)} (at most "
         f"{numbers.change(stalls.upper, 1)})"
     )
-    return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}{over_all}{p99}"
+    alone = ""
+    if outcome.has_stretches:
+        found = "unknown" if outcome.alone is None else _percent(outcome.alone)
+        alone = f", while no other server had load {found}"
+    return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}{over_all}{alone}{p99}"
 
 
 def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
@@ -270,7 +317,7 @@ def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"a stall that comes in fewer than 3 of {rounds} rounds may have been missed"
 
 
-def _percent(found: Estimate) -> str:
-    """Return an effect with its interval at 95 %: both of its ends at 2.5 %."""
-    low, high = found.lower(_FASTER), found.upper(_FASTER)
+def _percent(found: Estimate, error: float = _FASTER) -> str:
+    """Return an effect with its interval, both of its ends at an error: at 95 % if nothing else is asked."""
+    low, high = found.lower(error), found.upper(error)
     return f"{numbers.change(found.ratio, 1)} ({numbers.change(low, 1)} … {numbers.change(high, 1)})"

@@ -11,9 +11,11 @@ from statistics import fmean
 import numpy as np
 from scipy import special
 
+from pgdyno.experiments.design.phase import phase_of
 from pgdyno.experiments.verdicts.analysis import log_ratios
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.metric import P99, TAIL_MEAN, THROUGHPUT
+from pgdyno.model.experiments.metric import P99, TAIL_MEAN, TAIL_MEAN_ALONE, THROUGHPUT
+from pgdyno.model.plans.terms import applied_of
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
 from pgdyno.stats.sample import FloatArray, Sample
@@ -66,8 +68,8 @@ class Stalls:
     """The tail over all rounds together: its mean with the plan over its mean without it, both arithmetic.
 
     One round in thirty with a tail ten times as long makes this 1.3, and the mean of the log-ratios of rounds
-    1.08. ``upper`` is the ratio that the true one is above with probability ``BOUND``, by a bootstrap over
-    rounds.
+    1.08. ``upper`` is the ratio that the true one is above with the probability asked for, by a bootstrap
+    over rounds.
     """
 
     ratio: float
@@ -85,6 +87,7 @@ class Outcome:
     """An experiment's estimates of a plan on one workload; None: no estimate yet.
 
     ``p99`` is None where it was not measured, or is the tail itself. ``stalls`` is of the tail as well.
+    ``alone`` is the tail of stretches in which no other server ran, if ``has_stretches``.
     """
 
     workload: str
@@ -92,13 +95,17 @@ class Outcome:
     tail: Estimate | None
     p99: Estimate | None = None
     stalls: Stalls | None = None
+    alone: Estimate | None = None
+    has_stretches: bool = False
 
 
-def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:
-    """Return the estimates for every workload of an experiment."""
+def outcomes_of(experiment: Experiment, variant: str, error: float = BOUND) -> tuple[Outcome, ...]:
+    """Return the estimates for every workload of an experiment; ``error`` is that of the stalls' bound."""
     measured = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
     tail = next((name for name in TAILS if name in measured), TAILS[-1])
     count = 3 * len(experiment.workloads)
+    names = [one.name for one in experiment.variants]
+    is_applied = experiment.design.stretch_s > 0 and variant == applied_of(names)
 
     def estimated(workload: str, metric: str, *, is_gain: bool) -> Estimate | None:
         ratios = log_ratios(experiment.blocks, workload, metric, variant, experiment.baseline)
@@ -111,10 +118,26 @@ def outcomes_of(experiment: Experiment, variant: str) -> tuple[Outcome, ...]:
             estimated(workload, THROUGHPUT, is_gain=True),
             estimated(workload, tail, is_gain=False),
             estimated(workload, P99, is_gain=False) if tail != P99 else None,
-            stalls(*_tails_by_round(experiment, workload, tail, variant)),
+            stalls(*_tails_by_round(experiment, workload, tail, variant), error),
+            _alone(experiment, workload, variant),
+            has_stretches=is_applied and phase_of(experiment, workload) is not None,
         )
         for workload in experiment.workloads
     )
+
+
+def _alone(experiment: Experiment, workload: str, variant: str) -> Estimate | None:
+    """Return the estimate of the tail while each server ran alone: one figure of each of a few rounds."""
+    by_round = log_ratios(experiment.blocks, workload, TAIL_MEAN_ALONE, variant, experiment.baseline)
+    return estimate_alone([one for of_round in by_round.values() for one in of_round])
+
+
+def estimate_alone(figures: Sequence[float]) -> Estimate | None:
+    """Return the estimate of a few log-ratios, one of each round; None: fewer than two have no spread."""
+    if len(figures) < 2:
+        return None
+    error = max(float(np.std(figures, ddof=1)) / math.sqrt(len(figures)), nested.RESOLUTION)
+    return Estimate(fmean(figures), error, len(figures) - 1.0, len(figures))
 
 
 def _tails_by_round(
@@ -132,7 +155,7 @@ def _tails_by_round(
     return [one for one, _ in means], [other for _, other in means]
 
 
-def stalls(with_plan: Sequence[float], without: Sequence[float]) -> Stalls | None:
+def stalls(with_plan: Sequence[float], without: Sequence[float], error: float = BOUND) -> Stalls | None:
     """Return the ratio of two tails over all rounds; None: too few rounds for a bound.
 
     Shapes: both (rounds,), in one unit. Rounds are drawn together, so that what slows both down cancels.
@@ -142,7 +165,7 @@ def stalls(with_plan: Sequence[float], without: Sequence[float]) -> Stalls | Non
         return None
     drawn = _drawn(rounds)
     ratios = (drawn @ np.asarray(with_plan)) / (drawn @ np.asarray(without))
-    return Stalls(fmean(with_plan) / fmean(without), float(np.quantile(ratios, 1 - BOUND)), rounds)
+    return Stalls(fmean(with_plan) / fmean(without), float(np.quantile(ratios, 1 - error)), rounds)
 
 
 @cache

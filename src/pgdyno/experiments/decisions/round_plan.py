@@ -16,7 +16,7 @@ from pgdyno.experiments.decisions.stopping import (
     rounds_to_repeat,
     rounds_within,
 )
-from pgdyno.model.experiments.experiment import Block
+from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Block
 from pgdyno.model.experiments.study import Study
 
 
@@ -25,7 +25,9 @@ class RoundPlan:
     """Rounds done and planned; ``after`` returns the plan when one more is done.
 
     ``first`` is the number of rounds before a resumption. ``repeats`` come on top of ``planned`` in place of
-    rounds that do not count. ``half`` is half of what was planned after the first round; 0 before it.
+    rounds that do not count. ``stretches_s`` is how much longer the first rounds are than others, if all of
+    their stretches count. ``look`` is how many rounds were done when the fewest that a verdict takes had
+    counted; 0 before.
     """
 
     study: Study
@@ -34,13 +36,17 @@ class RoundPlan:
     done: int
     planned: int
     repeats: int = 0
-    half: int = 0
+    stretches_s: float = 0.0
+    look: int = 0
     longest_s: float = 0.0
 
     @classmethod
-    def of(cls, study: Study, budget_s: float | None, done: int = 0) -> RoundPlan:
+    def of(
+        cls, study: Study, budget_s: float | None, done: int = 0, *, stretches_s: float = 0.0
+    ) -> RoundPlan:
         """Return the plan before the first round, or before the next of a resumed experiment."""
-        return cls(study, budget_s, first=done, done=done, planned=study.design.rounds)
+        planned = study.design.rounds
+        return cls(study, budget_s, first=done, done=done, planned=planned, stretches_s=stretches_s)
 
     @property
     def total(self) -> int:
@@ -53,20 +59,36 @@ class RoundPlan:
         return max(0, self.total - self.done)
 
     @property
-    def is_half(self) -> bool:
-        """Whether half of the planned rounds are done just now."""
-        return 0 < self.half == self.done
+    def is_look(self) -> bool:
+        """Whether just now, for the first time, as many rounds count as a verdict takes."""
+        return 0 < self.look == self.done
 
     def after(self, round_s: float, elapsed_s: float, blocks: Sequence[Block]) -> RoundPlan:
         """Return the plan after a round that took ``round_s``, when ``elapsed_s`` have passed in all."""
-        plan = replace(self, done=self.done + 1, longest_s=max(self.longest_s, round_s))
+        plain_s = self._plain_s(round_s, self.done)
+        plan = replace(self, done=self.done + 1, longest_s=max(self.longest_s, plain_s))
         if self.budget_s is not None:
-            plan = _within(plan, self.budget_s - elapsed_s, round_s)
+            plan = _within(plan, self.budget_s - elapsed_s - plan.stretches_ahead_s, plain_s)
         if not self.study.is_adaptive:  # which looks at what counts before each round
             plan = _repeating(plan, blocks)
         if self.budget_s is not None and not self.study.is_adaptive:
             plan = _extended(plan, self.budget_s - elapsed_s)
-        return replace(plan, half=plan.half or (plan.planned + 1) // 2)
+        if not plan.look and _counted(plan, blocks) >= minimum_rounds(self.study.design):
+            plan = replace(plan, look=plan.done)
+        return plan
+
+    def left_s(self, round_s: float) -> float:
+        """Return about how long the rounds take that are left, after one that took ``round_s``."""
+        return self.left * self._plain_s(round_s, self.done - 1) + self.stretches_ahead_s
+
+    def _plain_s(self, round_s: float, round_index: int) -> float:
+        """Return how long a round took without its stretches."""
+        return max(0.0, round_s - (self.stretches_s if round_index < STRETCH_ROUNDS else 0.0))
+
+    @property
+    def stretches_ahead_s(self) -> float:
+        """How long the stretches take that are to come."""
+        return self.stretches_s * min(self.left, max(0, STRETCH_ROUNDS - self.done))
 
     def after_loss(self, blocks: Sequence[Block]) -> RoundPlan:
         """Return the plan after a round that a load host was lost in: its length says nothing of others'."""
@@ -93,6 +115,11 @@ def _repeating(plan: RoundPlan, blocks: Sequence[Block]) -> RoundPlan:
     wanted = plan.planned if plan.budget_s is None else minimum_rounds(plan.study.design)
     lost = rounds_to_repeat(blocks, plan.study.workloads, plan.done, wanted)
     return replace(plan, repeats=max(0, lost - (plan.planned - wanted)))
+
+
+def _counted(plan: RoundPlan, blocks: Sequence[Block]) -> int:
+    """Return how many rounds count for the workload with the fewest."""
+    return plan.done - rounds_to_repeat(blocks, plan.study.workloads, plan.done, plan.done)
 
 
 def _extended(plan: RoundPlan, remaining_s: float) -> RoundPlan:

@@ -18,8 +18,8 @@ _JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
 _FIGURES = re.compile(r"[\d.]+")  # of a reason: what is left tells which rule it was
 _JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: a disturbance that ends takes all of them
 
-Futile: TypeAlias = Callable[[Experiment], bool]
-"""Whether what was measured so far makes it useless to go on. It can only stop an experiment."""
+Look: TypeAlias = Callable[[Experiment], bool]
+"""Whether what was measured so far is enough. Its answer knows that it is asked once, before the end."""
 
 
 def minimum_rounds(design: Design) -> int:

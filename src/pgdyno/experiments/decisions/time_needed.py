@@ -1,6 +1,7 @@
 """Estimate an experiment's duration before any part of it has started. Pure.
 
     round        = arms x (start + warm-up x workloads) + blocks x turns x slice, a little longer
+    stretches    = two arms x workloads that write x stretch, in a few of the rounds
     preparation  = looking at the server and the machine + loading what is not loaded yet
 
 Warm-ups, blocks and turns are the design's own. The rest are guesses, good enough to tell five rounds from
@@ -13,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.experiments.decisions.stopping import as_even, minimum_rounds
-from pgdyno.experiments.design.schedule import turns_of
-from pgdyno.model.experiments.experiment import Design, DesignKind
+from pgdyno.experiments.design.schedule import stretches_s, turns_of
+from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Design, DesignKind
 from pgdyno.model.experiments.workload import DataSet, Workload
 
 _START_S = 2.0  # a guess: to copy, start, stop and checkpoint a server; measured: 1.3 … 2 s
@@ -30,6 +31,7 @@ class TimeNeeded:
     design: Design
     preparation_s: float
     round_s: float
+    stretches_s: float  # by which the first rounds together are longer
 
     @property
     def least_s(self) -> float:
@@ -39,7 +41,7 @@ class TimeNeeded:
     @property
     def measuring_s(self) -> float:
         """How long the rounds of the first verdict take."""
-        return self.least_rounds * self.round_s
+        return self.least_rounds * self.round_s + self.stretches_s
 
     @property
     def least_rounds(self) -> int:
@@ -48,7 +50,7 @@ class TimeNeeded:
 
     def rounds_within(self, budget_s: float) -> int:
         """Return how many rounds fit into a budget."""
-        rounds = max(0, int((budget_s - self.preparation_s) / self.round_s))
+        rounds = max(0, int((budget_s - self.preparation_s - self.stretches_s) / self.round_s))
         return as_even(rounds, self.least_rounds, self.design)
 
 
@@ -67,7 +69,8 @@ def time_needed(
     round_s = arms * (servers * _START_S + len(workloads) * design.warmup_s)
     round_s += sum(design.blocks_per_round * _block_s(one, design, arms) for one in workloads)
     loading_s = sum(data_set.size_bytes for data_set in to_load) / _LOADING_BYTES_PER_S
-    return TimeNeeded(design, _LOOKING_S + loading_s, round_s + arms * switch_s)
+    alone_s = STRETCH_ROUNDS * stretches_s(workloads, design)
+    return TimeNeeded(design, _LOOKING_S + loading_s, round_s + arms * switch_s, alone_s)
 
 
 def _block_s(workload: Workload, design: Design, arms: int) -> float:

@@ -6,12 +6,15 @@ import math
 from dataclasses import dataclass, replace
 
 from pgdyno.experiments.design.trials import alternating
+from pgdyno.model import numbers
 from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.experiment import WRITING_SLICE_S, Design, Phase, Stopping
+from pgdyno.model.experiments.experiment import DUET_BIAS, WRITING_SLICE_S, Design, Phase, Stopping
 from pgdyno.model.units import parse_percent
 
 _PASSES = 5  # the fewest that a verdict needs
 _BLOCKS_FOR_TWO_A_ROUND = 12
+_NARROWEST = 1.96 * DUET_BIAS  # half-width, however many rounds there are
+_FINEST = 0.015  # that rounds can be expected to reach
 _MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbitrary
 
 
@@ -27,7 +30,7 @@ class RequestedDesign:
     is_alternating: bool = False
     is_isolated: bool | None = None
     phase: Phase = Phase.AFTER_CHECKPOINT
-    until: str | None = None  # "decided", or "precision=1%"
+    until: str | None = None  # "decided", or "precision=2%"
 
 
 def design_of(usual: Design, asked: RequestedDesign) -> Design:
@@ -59,6 +62,18 @@ def design_of(usual: Design, asked: RequestedDesign) -> Design:
     return _with_stopping(design, asked.until)
 
 
+def require_reachable(design: Design) -> None:
+    """Raise UsageError for a precision that hardly any duet reaches: it has a bias of its own."""
+    bias = design.with_bias().bias
+    if design.precision is not None and bias and design.precision < _FINEST:
+        raise UsageError(
+            f"--until precision={100 * design.precision:g}% is too fine for servers side by side",
+            detail=f"even two equal servers differ by about {numbers.share(bias, 1)} for the length of an "
+            f"experiment, so that no interval is narrower than ±{numbers.share(_NARROWEST, 1)}",
+            hint=f"write --until precision={100 * _FINEST:g}%, or add --design alternating",
+        )
+
+
 def in_passes(design: Design, passes: int | None, clients: int) -> Design:
     """Return the design for steps, which run in whole passes of one arm each; None: as many as are usual."""
     usual = _PASSES if design.stopping is Stopping.FIXED else design.rounds
@@ -75,4 +90,4 @@ def _with_stopping(design: Design, until: str | None) -> Design:
         return replace(
             design, stopping=Stopping.PRECISION, precision=parse_percent(value), rounds=_MAXIMUM_ROUNDS
         )
-    raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=1%")
+    raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=2%")

@@ -21,6 +21,7 @@ from pgdyno.model.experiments.experiment import Design, DesignKind, Slice
 from pgdyno.model.experiments.workload import Workload
 
 _MANY_ARMS = 9
+_CONNECTION = 41  # a stream of random numbers of its own
 _WINDOW_S = 1.0  # the least in which ticks cannot exceed half of the limit of 10 %
 
 
@@ -52,7 +53,9 @@ def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:
     return frozenset([*range(length - 1, slices - length, length), slices - 1])
 
 
-def writing_time_s(workloads: Sequence[Workload], design: Design, arms: int) -> float:
+def writing_time_s(
+    workloads: Sequence[Workload], design: Design, arms: int, *, has_stretch: bool = False
+) -> float:
     """Return how long each arm's server is written to in a round, warm-ups included.
 
     Steps of a longer workload have no length that is known before, and are left out.
@@ -60,7 +63,13 @@ def writing_time_s(workloads: Sequence[Workload], design: Design, arms: int) -> 
     at_a_time, writing = (1 if design.kind is DesignKind.ALTERNATING else arms), design.for_writing()
     block_s = turns_of(at_a_time, writing) * writing.slice_s
     each_s = design.warmup_s + design.blocks_per_round * block_s / at_a_time
+    each_s += design.stretch_s if has_stretch else 0.0
     return each_s * sum(not (workload.is_read_only or workload.step) for workload in workloads)
+
+
+def stretches_s(workloads: Sequence[Workload], design: Design) -> float:
+    """Return how long the stretches of two servers take in a round that has them."""
+    return 2 * design.stretch_s * sum(not (one.is_read_only or one.step) for one in workloads)
 
 
 def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
@@ -93,6 +102,17 @@ def trial_order(arms: int, random: Generator) -> tuple[int, ...]:
 def seats(arms: int, round_index: int) -> tuple[int, ...]:
     """Return each arm's seat (data copy, start order) in a round; over k rounds every arm has every seat."""
     return tuple((arm + round_index) % arms for arm in range(arms))
+
+
+def connection_order(arms: int, seed: int, round_index: int) -> tuple[int, ...]:
+    """Return the arms in the order in which their loads connect and warm up in a round.
+
+    It is drawn for every four rounds, in two of which it is reversed: each of two arms then comes first as
+    often as last, in either seat.
+    """
+    group, place = divmod(round_index, 4)
+    drawn = np.random.default_rng((seed, group, _CONNECTION)).permutation(arms).tolist()
+    return tuple(drawn) if place in (0, 3) else tuple(reversed(drawn))
 
 
 def _group(arms: int) -> int:

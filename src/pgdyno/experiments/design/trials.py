@@ -20,6 +20,7 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
         block_s=length_s,
         blocks_per_round=1,
         head_s=length_s / 20,
+        stretch_s=0.0,  # every trial has its server alone
     )
 
 

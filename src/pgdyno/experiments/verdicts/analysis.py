@@ -13,7 +13,7 @@ from pgdyno.model.experiments.experiment import Block, Design, Experiment
 from pgdyno.model.experiments.metric import METRICS, Metric
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide
-from pgdyno.stats.nested import MeanEstimate, estimate
+from pgdyno.stats.nested import MeanEstimate, estimate, with_bias
 from pgdyno.stats.sample import Sample
 
 BACKGROUND_RATE_ASKED = 0.95  # the Insert Benchmark's service level
@@ -106,7 +106,8 @@ def mean_effect(experiment: Experiment, workload: str, metric: str, variant: str
     names = [one.name for one in experiment.variants]
     by_seat = seat_effects(experiment.blocks, workload, metric, names, experiment.design)
     arms = (variant, experiment.baseline)
-    return estimate(Sample.of(_ratios(experiment.blocks, workload, metric, arms, by_seat)))
+    sample = Sample.of(_ratios(experiment.blocks, workload, metric, arms, by_seat))
+    return with_bias(estimate(sample), experiment.design.bias)
 
 
 def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:
@@ -164,6 +165,7 @@ def _verdict(
         equivalence_margin=design.equivalence_margin,
         power=design.power,
         stopping=design.stopping,
+        bias=design.bias,
         void_blocks=sum(1 for block in blocks if block.workload == workload and block.void_for(*arms)),
     )
     if not reasons:

@@ -45,7 +45,11 @@ def _latency(experiment: Experiment, workload: str, metric: str, plan: str) -> L
     if baseline_ms is None or plan_ms is None:
         return None
     ratios = log_ratios(experiment.blocks, workload, metric, plan, experiment.baseline)
-    ratio = mean_interval([of_round for _, of_round in sorted(ratios.items())], experiment.design.level)
+    ratio = mean_interval(
+        [of_round for _, of_round in sorted(ratios.items())],
+        experiment.design.level,
+        bias=experiment.design.bias,
+    )
     if is_any_shown(experiment.blocks, workload, (plan, experiment.baseline)):
         return LatencyAtLoad(metric, baseline_ms, plan_ms, None)
     return LatencyAtLoad(metric, baseline_ms, plan_ms, None if isinstance(ratio, Unknown) else ratio)

@@ -7,6 +7,9 @@
 
     contrast = exp( mean over rounds and blocks of Σ c_a (ln m_a - s_a) )
 
+A pair of arms has a bias of its own in a whole experiment (``Design.bias``), each arm half of its variance:
+that of a contrast is b² Σ c_a² / 2.
+
 All contrasts of one call come from the same blocks, so that what holds between them in theory holds between
 their points exactly: the parts of a sum add up.
 """
@@ -45,7 +48,7 @@ def contrast_intervals(
         return {}
     series, is_seated = _series(experiment, workload, contrasts, metric)
     wanted = experiment.design.level if level is None else level
-    return _intervals(series, wanted, is_seated=is_seated)
+    return _intervals(series, wanted, _biases(experiment, contrasts), is_seated=is_seated)
 
 
 def mean_contrast_intervals(
@@ -67,7 +70,8 @@ def mean_contrast_intervals(
             round_: [fmean(fmean(one[round_]) for one in by_workload)] for round_ in sorted(shared)
         }
     is_seated = any(seated for _, seated in found)
-    return _intervals(means, experiment.design.level, is_seated=is_seated)
+    biases = _biases(experiment, contrasts)
+    return _intervals(means, experiment.design.level, biases, is_seated=is_seated)
 
 
 def _series(
@@ -91,11 +95,22 @@ def _arms_of(contrasts: Mapping[str, Weights]) -> list[str]:
     return list(dict.fromkeys(name for weights in contrasts.values() for name in weights))
 
 
+def _biases(experiment: Experiment, contrasts: Mapping[str, Weights]) -> dict[str, float]:
+    return {
+        name: experiment.design.bias * math.hypot(*weights.values()) / math.sqrt(2)
+        for name, weights in contrasts.items()
+    }
+
+
 def _intervals(
-    series: Mapping[str, dict[int, list[float]]], level: float, *, is_seated: bool
+    series: Mapping[str, dict[int, list[float]]],
+    level: float,
+    biases: Mapping[str, float],
+    *,
+    is_seated: bool,
 ) -> dict[str, Interval]:
     found = {
-        name: mean_interval([*(widened(one) if is_seated else one).values()], level)
+        name: mean_interval([*(widened(one) if is_seated else one).values()], level, bias=biases[name])
         for name, one in series.items()
     }
     known = {name: one for name, one in found.items() if not isinstance(one, Unknown)}

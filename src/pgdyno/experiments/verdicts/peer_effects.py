@@ -15,7 +15,13 @@ from pgdyno.experiments.verdicts.contrasts import contrast_intervals
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.tpch import PREFIX, TPCH_RUNS
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.plans.terms import PLAN, WHOLE_STACK, left_out_per_application
+from pgdyno.model.plans.terms import (
+    PLAN,
+    SETTINGS_ALONE,
+    WHOLE_STACK,
+    WITH_HOST,
+    left_out_per_application,
+)
 from pgdyno.model.variants.variant import Variant
 
 _FEWEST_PEERS = 2  # beside one alone, the verdicts on both say what there is to say
@@ -44,7 +50,7 @@ def own_arms_of(experiment: Experiment) -> list[str]:
 
 def _is_own(name: str) -> bool:
     part = name.removeprefix(f"{WHOLE_STACK}-")
-    return name in (PLAN, WHOLE_STACK) or bool(left_out_per_application(part))
+    return name in (PLAN, WHOLE_STACK, SETTINGS_ALONE) or bool(left_out_per_application(part))
 
 
 def peers_of(experiment: Experiment) -> list[str]:
@@ -56,7 +62,8 @@ def peers_of(experiment: Experiment) -> list[str]:
 
 def added_to_peers(experiment: Experiment) -> list[Variant]:
     """Return the configurations that were given beside the known peers and pgdyno's own."""
-    known = {*load(), *own_arms_of(experiment), experiment.baseline}
+    with_host = (f"{name}{WITH_HOST}" for name in load())
+    known = {*load(), *with_host, *own_arms_of(experiment), experiment.baseline}
     return [one for one in experiment.variants if one.name not in known]
 
 

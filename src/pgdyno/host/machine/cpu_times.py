@@ -1,12 +1,15 @@
-"""CPU times since boot. This is the only parser of the CPU lines of /proc/stat.
+"""CPU times since boot: of CPUs, and of the kernel's threads that write to disks.
 
-Format: proc_stat(5). Guest time is contained in user time.
+This is the only parser of the CPU lines of /proc/stat. Format: proc_stat(5). Guest time is contained in user
+time.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +19,10 @@ from pgdyno.model.facts import Unknown
 from pgdyno.model.hosts.host_cpu import HostCpu
 
 ALL_CPUS = "cpu"
+_PROC, _BLOCK_DEVICES = Path("/proc"), Path("/sys/dev/block")
+_WORKER = "kworker/"
+_OF_ANY_DEVICE = ("writeback", "ext4-rsv-conversion", "kblockd")
+_LAST_CPU = 36  # field 39 of proc_pid_stat(5), counted from the one after the name
 _FIELDS = 8  # user, nice, system, idle, iowait, irq, softirq, steal
 
 
@@ -53,6 +60,66 @@ def read_host_cpu(
     idled_s = sum(map(_running_ns, without)) / 1e9
     busy_s, steal_s = sum(one.busy_s for one in chosen), sum(one.steal_s for one in chosen)
     return HostCpu(time.monotonic(), busy_s - idled_s, steal_s)
+
+
+@dataclass(frozen=True)
+class WritebackThreads:
+    """Kernel threads that may write to the devices with the servers' data and WAL.
+
+    The kernel's workers write for any device. Each bears the name of what it works on, or last worked on:
+    the device's own writeback, or work of which one file system or device is as likely as another.
+    Journals of file systems have threads of their own.
+    """
+
+    pids: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()  # how the names of those at work for these devices begin or end
+
+    @classmethod
+    def of(cls, postmasters: Collection[int]) -> WritebackThreads:
+        """Find them for servers; none for those whose directories may not be looked at."""
+        devices = {device for pid in postmasters for device in _devices(pid)}
+        names = tuple(sorted({name for device in devices for name in _thread_names(device)}))
+        if not names:
+            return cls()
+        wanted = tuple(f"({name}" for name in (_WORKER, *names))
+        pids = [int(one.name) for one in _PROC.iterdir() if one.name.isdigit()]
+        return cls(tuple(pid for pid in pids if _stat(pid).partition(" ")[2].startswith(wanted)), names)
+
+    def read(self, cpus: Collection[int]) -> dict[int, tuple[float, bool]]:
+        """Return the CPU time of each in seconds, and whether it is at work for these devices on ``cpus``."""
+        times = {}
+        for pid in self.pids:
+            with suppress(OSError, ValueError):  # it has ended: workers without work are given up
+                time_s = _running_ns(pid) / 1e9
+                name, _, fields = _stat(pid).partition("(")[2].rpartition(") ")
+                is_ours = name.startswith(self.names) or name.endswith(self.names)
+                times[pid] = (time_s, is_ours and int(fields.split()[_LAST_CPU]) in cpus)
+        return times
+
+
+def _devices(postmaster: int) -> Iterator[int]:
+    """Yield the devices with a server's data and WAL: its working directory is its data directory."""
+    for place in ("cwd", "cwd/pg_wal"):
+        with suppress(OSError):
+            yield (_PROC / str(postmaster) / place).stat().st_dev
+
+
+def _thread_names(device: int) -> Iterator[str]:
+    """Yield how names of threads begin or end that write to a device: flush-254:0, jbd2/vda1-, …."""
+    place = _BLOCK_DEVICES / f"{os.major(device)}:{os.minor(device)}"
+    if not place.exists():  # no block device, but tmpfs or a file system over others
+        return
+    name = place.resolve().name
+    disk = place.resolve().parent if (place / "partition").exists() else place
+    yield f"flush-{(disk / 'dev').read_text().strip()}"
+    yield from (f"jbd2/{name}-", f"xfsaild/{name}", f"xfs-cil/{name}", f"xfs-conv/{name}")
+    yield from _OF_ANY_DEVICE
+
+
+def _stat(pid: int) -> str:
+    with suppress(OSError):  # it has ended
+        return (_PROC / str(pid) / "stat").read_text()
+    return ""
 
 
 def _times(ticks: list[int]) -> CpuTimes:

@@ -26,6 +26,9 @@ from pgdyno.model.plans.terms import Terms
 from pgdyno.model.variants.durability_reading import DurabilityReading
 from pgdyno.model.variants.variant import Variant
 
+STRETCH_ROUNDS = 3
+"""In how many rounds that count the baseline, and the plan's server, have load alone for a stretch."""
+DUET_BIAS = 0.005  # decision 68: sd of ln ratios of equal servers, beyond what rounds show
 WRITING_SLICE_S = 0.5  # decision 28: the ends of turns take 1 % of the time instead of 10 %
 
 
@@ -87,7 +90,10 @@ class Design:
 
     ``slice_s`` is the length of a turn, ``writing_slice_s`` that of workloads that change their data; None:
     as long as the others, which is how experiments of earlier versions were run. ``cycle_s`` is how long a
-    block of such workloads lasts where ``phase`` is a whole checkpoint cycle.
+    block of such workloads lasts where ``phase`` is a whole checkpoint cycle. ``stretch_s`` is how long the
+    baseline alone, and a plan's server alone, have load of such a workload after the blocks of some rounds;
+    0: not at all. ``bias`` is the
+    standard deviation, in ln, of a bias that the whole experiment has, and that its intervals contain.
     """
 
     kind: DesignKind = DesignKind.DUET
@@ -109,6 +115,12 @@ class Design:
     thresholds: VoidThresholds = field(default_factory=VoidThresholds)
     phase: Phase = Phase.AFTER_CHECKPOINT
     cycle_s: float | None = None
+    stretch_s: float = 0.0
+    bias: float = 0.0  # of experiments of earlier versions too, whose intervals contain none
+
+    def with_bias(self) -> Design:
+        """Return the design with the bias that a whole experiment of its kind has."""
+        return replace(self, bias=DUET_BIAS if self.kind is DesignKind.DUET else 0.0)
 
     def with_writing(self) -> Design:
         """Return the design of an experiment in which data are changed, with the turns for that."""

@@ -40,6 +40,7 @@ LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
 P50, P95, P99 = "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"
 TAIL_MEAN = "latency_ms_tail_mean"  # see experiments/blocks/tail.py
+TAIL_MEAN_ALONE = "latency_ms_tail_mean_alone"  # of a stretch in which no other server runs
 DRAIN_SHARE = "drain_share"
 WAL_SEGMENTS = "wal_segments_created"
 WAL_BYTES = "wal_bytes_per_transaction"
@@ -59,6 +60,7 @@ METRICS: dict[str, Metric] = {
         Metric(P95, "95th percentile latency", "ms", Better.LOWER),
         Metric(TAIL_MEAN, "mean latency of the slowest 5 %", "ms", Better.LOWER, has_verdict=True),
         Metric(P99, "99th percentile latency", "ms", Better.LOWER, has_verdict=True),
+        Metric(TAIL_MEAN_ALONE, "mean latency of the slowest 5 %, alone", "ms", Better.NEITHER),
         Metric("latency_ms_p999", "99.9th percentile latency", "ms", Better.NEITHER),
         Metric("latency_ms_max", "longest latency", "ms", Better.NEITHER),
         Metric("background_rate_share", "background rate reached, share of its target", "", Better.NEITHER),

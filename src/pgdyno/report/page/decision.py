@@ -35,7 +35,7 @@ class DecisionBox:
     symbol: str
     sentence: str
     more: str  # how much longer it would take; empty if it is decided, or no time would
-    without: str  # what the plan brings without what suits only some applications; empty if not measured
+    whole: str  # on the whole plan, where what suits only some applications was left out; otherwise empty
     remark: str  # in which idle state the figures hold, where CPUs were kept awake
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...]
@@ -45,18 +45,20 @@ def decision_box(experiment: Experiment) -> DecisionBox | None:
     """Return the decision on the plan; None without a plan, or if its experiment did not end."""
     if experiment.terms is None or not experiment.is_complete or not experiment.blocks:
         return None
-    decision = decide_plan(experiment, PLAN, experiment.terms)
+    whole = decide_plan(experiment, PLAN, experiment.terms)
+    without = without_per_application(experiment)
+    decision = whole if without is None else without.decision
     style = _STYLES.get(decision.state, Decision.INCONCLUSIVE)
     return DecisionBox(
         decision.state.value,
         style.value,
         symbol(style),
-        decision.sentence,
+        decision.sentence if without is None else without.sentence,
         more_sentence(experiment, decision),
-        without.sentence if (without := without_per_application(experiment)) else "",
+        "" if without is None else without.whole_sentence(whole),
         awake_remark(experiment),
         decision.reasons,
-        _terms(experiment.terms),
+        _terms(experiment.terms, has_stretches=any(one.has_stretches for one in decision.outcomes)),
     )
 
 
@@ -70,8 +72,12 @@ def more_sentence(experiment: Experiment, decision: PlanDecision) -> str:
     return f"{about} would tell: --budget {math.ceil(so_far + more) + 1}m."
 
 
-def _terms(terms: Terms) -> tuple[tuple[str, str], ...]:
+def _terms(terms: Terms, *, has_stretches: bool) -> tuple[tuple[str, str], ...]:
     """Return the conditions of "pays" with their limits."""
+    alone = (
+        f"Mean of the slowest 5{numbers.SPACE}% while no other server had load",
+        f"at most {numbers.share(terms.max_stretch_loss)} longer, on every workload that writes",
+    )
     gain = f"more than {numbers.share(terms.min_gain)}" if terms.min_gain else "any gain"
     return (
         ("Worthwhile gain of throughput", f"{gain}, on at least one workload"),
@@ -85,4 +91,5 @@ def _terms(terms: Terms) -> tuple[tuple[str, str], ...]:
             f"at most {numbers.share(terms.max_tail_loss)} longer, on every workload",
         ),
         ("99th percentile", f"at most {numbers.share(terms.max_p99_loss)} longer, on every workload"),
+        *((alone,) if has_stretches else ()),
     )

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from pgdyno.experiments.design.phase import phase_of
 from pgdyno.model import numbers
-from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, ResetPolicy, Stopping
+from pgdyno.model.experiments.experiment import (
+    STRETCH_ROUNDS,
+    Design,
+    DesignKind,
+    Experiment,
+    ResetPolicy,
+    Stopping,
+)
 from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.report.elements.tables import Column, Table, columns
 from pgdyno.report.page.repeat import is_attached_as_found
 from pgdyno.report.plain.parts import parts_design, parts_sentences
 from pgdyno.report.text.words import listed, metric_of
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
 
 _RESETS = {
     ResetPolicy.KEEP: "never: the workload does not change its data",
@@ -58,13 +66,14 @@ def estimator_sentences(
     ``level_of`` is what the interval is of, and ``because`` why not of blocks.
     """
     level, margin = numbers.share(design.level), numbers.share(design.equivalence_margin)
+    bias = f", widened for a bias of {numbers.share(design.bias)} of all rounds" if design.bias else ""
     interval = (
         f"Its {level} interval is a t interval at the level of {level_of} (blocks nested in rounds, "
-        f"degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike), "
+        f"degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike{bias}), "
         f"because {because}."
         if design.stopping is Stopping.FIXED
-        else f"Its {level} interval is anytime-valid, because the data themselves decided when measuring "
-        f"ended ({_stopping(design)})."
+        else f"Its {level} interval is anytime-valid{bias}, because the data themselves decided when "
+        f"measuring ended ({_stopping(design)})."
     )
     effect = (
         "The effect is the ratio of variant to baseline within each block that counts, averaged on the "
@@ -101,9 +110,10 @@ def design_table(experiment: Experiment) -> Table:
         ("Server and client on CPUs of their own", _pinned(experiment)),
         ("Seed of all random choices", str(design.seed)),
         ("Confidence level", numbers.share(design.level)),
+        *_bias(design),
         ("Equivalence margin", f"±{numbers.share(design.equivalence_margin)}"),
         ("Power of the detectable effect", numbers.share(design.power)),
-        ("Stopping", _stopping(design)),
+        ("Stopping", _end(experiment)),
         *(
             (f"Data reset, {workload}", _RESETS[policy])
             for workload, policy in experiment.reset_policies.items()
@@ -122,6 +132,12 @@ def _phase(experiment: Experiment) -> Iterator[tuple[str, str]]:
         cycle_s = experiment.design.cycle_s
         block = "" if cycle_s is None else f", blocks of {numbers.duration(cycle_s)}"
         yield "Phase where data are changed", f"{experiment.design.phase}{block}"
+        if experiment.design.stretch_s:
+            stretch = numbers.duration(experiment.design.stretch_s)
+            yield (
+                "Load on one server alone where data are changed",
+                f"{stretch} each in {STRETCH_ROUNDS} rounds",
+            )
 
 
 def _turn(design: Design) -> str:
@@ -258,6 +274,18 @@ def _replication(experiment: Experiment) -> str:
         f"in {blocks}. The block is what repeats, and the round above it: every started server is a little "
         "faster or slower by chance, which no number of blocks within one round can show."
     )
+
+
+def _bias(design: Design) -> Iterator[tuple[str, str]]:
+    if design.bias:
+        yield "Bias of a whole experiment, in the intervals", numbers.share(design.bias)
+
+
+def _end(experiment: Experiment) -> str:
+    if experiment.terms is not None and experiment.terms.looks > 1:
+        rounds = MINIMUM_ROUNDS_FOR_VERDICT
+        return f"after the first {rounds} rounds that count, if they settle it; otherwise at the end"
+    return _stopping(experiment.design)
 
 
 def _stopping(design: Design) -> str:

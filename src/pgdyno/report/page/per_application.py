@@ -1,4 +1,4 @@
-"""The plan without settings that suit only some applications. Pure."""
+"""The plan without settings that suit only some applications: it leads, because it is applied. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,20 @@ class PerApplication:
 
     @property
     def sentence(self) -> str:
-        """The sentence below the decision on the whole plan."""
-        names, said = " and ".join(self.settings), self.decision.sentence
-        return (
-            f"Without {names} (only statements prepared by name gain from it, and pgdyno never applies it) "
-            f"{said[0].lower()}{said[1:]}"
-        )
+        """The sentence above that on the whole plan."""
+        return f"Without {self._names}, which pgdyno never applies, {_continued(self.decision)}"
+
+    def whole_sentence(self, whole: PlanDecision) -> str:
+        """Return the sentence on the whole plan."""
+        return f"With {self._names} (only statements prepared by name gain from it) {_continued(whole)}"
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(self.settings)
+
+
+def _continued(decision: PlanDecision) -> str:
+    return f"{decision.sentence[0].lower()}{decision.sentence[1:]}"
 
 
 def without_per_application(experiment: Experiment) -> PerApplication | None:

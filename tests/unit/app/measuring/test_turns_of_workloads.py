@@ -17,6 +17,7 @@ from pgdyno.app.measuring import rounds
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.measuring.rounds import Running, run_round
 from pgdyno.cli.output import Lines
+from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
@@ -102,6 +103,7 @@ class Prepared:
     """Loads that remember the length of the turns that they are prepared for."""
 
     seen: list[tuple[str, float]] = field(default_factory=list)
+    split: CpuSplit = field(default_factory=lambda: CpuSplit((0,), (1,), is_isolated=True))
 
     def prepare(self, _: object, __: object, workload: Workload, design: Design, *___: object) -> None:
         self.seen.append((workload.name, design.slice_s))

@@ -12,18 +12,21 @@ from tests.unit.app.planning.test_layers_of_a_plan import line
 
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.planning.peer_machine import memory_for_each
-from pgdyno.app.planning.peers import _as_recorded, own_arms
+from pgdyno.app.planning.peers import _as_recorded, on_equal_terms, own_arms
 from pgdyno.experiments.peers import load
 from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 from pgdyno.experiments.peers.configured import configured_peers
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
-from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Layer, Plan
+from pgdyno.model.plans.plan import HUGE_PAGES, KERNEL, PROCESS, SERVER, SETTING, Layer, Plan
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies._contract import Sizing
 from pgdyno.studies.peers import MEMORY
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 WORK_MEM = line(Layer.APPLICATION, SETTING, "work_mem", "8MB")
+BUFFERS = line(Layer.APPLICATION, SETTING, "shared_buffers", "1GB")
+POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+BATCH = line(Layer.SYSTEM, PROCESS, "process.scheduling_policy", "batch")
 GENERIC = line(Layer.APPLICATION, SETTING, "plan_cache_mode", "force_generic_plan")
 KERNEL_FILE = line(Layer.SYSTEM, KERNEL, SWAPPINESS, "1")
 BUILD = line(Layer.COMPILER, SERVER, "server", "built-00000000000a")
@@ -44,6 +47,32 @@ def test_the_plan_stands_on_the_same_programs_and_the_whole_stack_on_its_build()
 
 def test_without_a_build_and_without_such_a_setting_there_is_the_plan_alone() -> None:
     assert [one.name for one in own_arms(BASE, Plan((WORK_MEM,), (), (), None))] == ["plan"]
+
+
+def test_two_arms_more_tell_whose_gain_is_whose() -> None:
+    pool = line(Layer.SYSTEM, HUGE_PAGES, POOL, "600")
+    plan = Plan((WORK_MEM, BUFFERS, GENERIC, pool, BATCH, BUILD), (), (), None)
+    peers = {"pgconfig": {"shared_buffers": "2GB"}, "pgtune": {"shared_buffers": "1536MB", "work_mem": "5MB"}}
+    alone, mixed = on_equal_terms(BASE, plan, server_of(18), peers)
+    assert (alone.name, alone.server) == ("plan-settings", None)
+    assert dict(alone.settings) == {"jit": "off", "work_mem": "8MB", "shared_buffers": "1GB"}
+    assert (mixed.name, mixed.server) == ("pgtune-with-host", None)
+    pages = int(mixed.settings[POOL])
+    # 512 MB more of shared_buffers are 256 pages more, and a few for what describes them.
+    assert 600 + 256 < pages < 600 + 1.06 * 256
+    assert dict(mixed.settings) == {
+        "jit": "off",
+        **peers["pgtune"],
+        "huge_pages": "try",
+        POOL: str(pages),
+        "process.scheduling_policy": "batch",
+    }
+    smaller = on_equal_terms(BASE, plan, server_of(18), {"pgtune": {"shared_buffers": "512MB"}})[1]
+    assert smaller.settings[POOL] == "600"
+
+
+def test_without_a_host_layer_there_is_nothing_to_tell_apart() -> None:
+    assert on_equal_terms(BASE, Plan((WORK_MEM, BUILD), (), (), None), server_of(18), {"pgtune": {}}) == []
 
 
 def test_servers_with_the_largest_share_fill_what_interleaved_servers_may_have() -> None:

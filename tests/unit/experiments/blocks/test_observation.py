@@ -15,7 +15,7 @@ from pgdyno.experiments.design.isolation import CpuSplit
 from pgdyno.meters import load as load_meters
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.experiments.experiment import Design, Slice
-from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, TAIL_MEAN_ALONE
 from pgdyno.model.hosts.host_cpu import HostCpu
 from pgdyno.model.variants.variant import Variant
 
@@ -174,3 +174,27 @@ def test_servers_that_share_a_pool_and_are_set_alike_have_to_have_pages_both(
     run = replace(run, blocks=blocks, metrics_of=METRICS_OF)
     (block,) = build_blocks(run, DESIGN, SPLIT)
     assert [reason.partition(" between")[0] for reason in block.void_reasons] == void
+
+
+def stretch(arm: int, begin_s: float, stolen: float = 0.0) -> Slice:
+    """Return a turn of 2 s with what the hypervisor took meanwhile."""
+    return Slice(arm, int(begin_s * S), int((begin_s + 2) * S), (0, 0), None, stolen, 0.0)
+
+
+@pytest.mark.parametrize("stolen", [0.0, 0.3])
+def test_a_stretch_alone_gives_the_tail_of_its_own_transactions_if_nobody_disturbed_it(stolen: float) -> None:
+    # In its stretch b completes twenty transactions of 1 ms and one of 9 ms; the block has one of each arm.
+    late = [21.0 + i / 100 for i in range(20)]
+    b = arm("b", [11.5, *late, 22.0])
+    latency_us = np.array([1000] * 21 + [9000], dtype=np.int64)
+    slow = replace(b, transactions=replace(b.transactions, latency_us=latency_us))
+    run = replace(
+        run_of(arm("a", [10.5, 24.0]), slow),
+        stretches=(stretch(1, 20.5), stretch(0, 23.0, stolen)),
+    )
+    (block,) = build_blocks(run, DESIGN, SPLIT)
+    found = [one.values.get(TAIL_MEAN_ALONE) for one in block.arms]
+    # The slowest 5 % of 21 are 1.05 of them: (9 + 0.05 · 1) / 1.05 ms.
+    assert found == ([None, None] if stolen else [1.0, pytest.approx(9.05 / 1.05)])
+    assert block.void is None
+    assert [one.transactions for one in block.arms] == [1, 1]

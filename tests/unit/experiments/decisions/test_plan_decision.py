@@ -16,6 +16,7 @@ from pgdyno.experiments.decisions.plan_decision import (
     decide_plan,
     faster_on,
     is_futile,
+    pays_at_look,
     state_of,
 )
 from pgdyno.experiments.decisions.plan_outcome import Estimate, Outcome, Stalls
@@ -221,3 +222,36 @@ def test_a_workload_that_was_not_like_its_original_is_said() -> None:
     assert found.sentence.endswith(" This is on something like your workload (likeness 0.78 of shop).")
     found = decide_plan(replace(synthetic(), likenesses={"bank": alike}), "plan", TERMS)
     assert "something like" not in found.sentence
+
+
+def test_a_look_spends_a_fifth_of_the_error_and_leaves_the_rest() -> None:
+    # t(13): 5 % above 1.771, 4 % above 1.899, 1 % above 2.650.
+    tail = measured(0, 5.2)  # 1.771 · 5.2 % = 9.2 %, below ln 1.1 = 9.5 %; 1.899 · 5.2 % = 9.9 %
+    assert state_of([outcome(measured(50, 2), tail)], Terms()) is PlanState.PAYS
+    assert state_of([outcome(measured(50, 2), tail)], Terms(looks=2)) is PlanState.TAIL_UNKNOWN
+    close = [outcome(measured(50, 2), measured(0, 4.5))]  # 1.899 · 4.5 % = 8.5 %; 2.650 · 4.5 % = 11.9 %
+    assert state_of(close, Terms(looks=2)) is PlanState.PAYS
+    assert not pays_at_look(close, Terms(looks=2))
+    assert pays_at_look([outcome(measured(50, 2), measured(0, 3))], Terms(looks=2))
+    lost = [outcome(measured(50, 2)), outcome(measured(-1, 1.8), workload="write")]
+    assert state_of(lost, Terms(looks=2)) is PlanState.PAYS  # −1.0 − 1.899 · 1.8 = −4.4 %
+    assert not pays_at_look(lost, Terms(looks=2))  # −1.0 − 2.650 · 1.8 = −5.8 %
+
+
+@pytest.mark.parametrize(
+    ("alone", "state"),
+    [
+        (measured(0, 10, 3), PlanState.PAYS),  # t(2) has 5 % above 2.920: 29 %, below ln 1.5 = 41 %
+        (measured(0, 15, 3), PlanState.TAIL_UNKNOWN),  # 44 %
+        (measured(60, 3, 3), PlanState.TAIL_WORSE),
+        (None, PlanState.TAIL_UNKNOWN),
+    ],
+)
+def test_the_tail_while_a_server_runs_alone_is_guarded_at_50_percent(
+    alone: Estimate | None, state: PlanState
+) -> None:
+    found = replace(outcome(measured(50, 2)), alone=alone, has_stretches=True)
+    assert state_of([found], TERMS) is state
+    decision = decide([found], TERMS)
+    assert "while no other server had load" in " ".join((decision.sentence, *decision.reasons))
+    assert state_of([found], Terms(looks=2)) is state  # later rounds have no stretches

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from pgdyno.experiments.decisions.plan_outcome import Estimate, estimate, stalls
+from pgdyno.experiments.decisions.plan_outcome import Estimate, estimate, estimate_alone, stalls
 
 
 def test_bounds_are_those_of_students_t() -> None:
@@ -74,3 +74,11 @@ def test_rounds_that_slow_both_servers_down_cancel() -> None:
 
 def test_four_rounds_give_no_bound_over_all_rounds() -> None:
     assert stalls([1.0] * 4, [1.0] * 4) is None
+
+
+def test_a_few_stretches_give_the_t_interval_of_their_logarithms() -> None:
+    found = estimate_alone([0.1, 0.2, 0.3])
+    assert found is not None
+    # Standard error 0.1 / √3; t(2) has 5 % above 2.919986.
+    assert found.upper() == pytest.approx(math.exp(0.2 + 2.919986 * 0.1 / math.sqrt(3)), rel=1e-6)
+    assert estimate_alone([0.1]) is None

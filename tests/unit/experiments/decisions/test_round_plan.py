@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from pgdyno.experiments.decisions.round_plan import RoundPlan
 from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.experiments.study import Study
@@ -31,11 +35,26 @@ def test_without_a_budget_the_design_decides() -> None:
     assert after(plan, 6, round_s=100.0, elapsed_s=600.0).left == 0
 
 
-def test_half_of_the_rounds_is_done_once() -> None:
+@pytest.mark.parametrize(("void", "looks"), [(0, [5]), (1, [6])])
+def test_the_look_comes_once_after_five_rounds_that_count(void: int, looks: list[int]) -> None:
     plan = RoundPlan.of(STUDY, None)
-    found = [after(plan, done, round_s=1.0, elapsed_s=float(done)).is_half for done in range(1, 7)]
-    assert found == [False, False, True, False, False, False]
-    assert not plan.is_half
+    found = []
+    for done in range(1, 8):
+        plan = plan.after(1.0, float(done), blocks(done, void))
+        found += [done] if plan.is_look else []
+    assert found == looks
+
+
+def test_stretches_of_the_first_rounds_are_no_reason_to_run_fewer_later_ones() -> None:
+    # 15 s of each of the first three rounds are stretches; the others take 10 s: 25 + 25 + 25 + 2 · 10 = 95.
+    study = replace(STUDY, design=Design(stretch_s=5.0))
+    plan = RoundPlan.of(study, 116.0, stretches_s=15.0).after(25.0, 25.0, blocks(1))
+    assert plan.total == 6  # of seven, which fit as well, one would be odd
+    for done in (2, 3):
+        plan = plan.after(25.0, 25.0 * done, blocks(done))
+    for done in (4, 5, 6):
+        plan = plan.after(10.0, 75.0 + 10.0 * (done - 3), blocks(done))
+    assert plan.total == 6
 
 
 def test_a_budget_is_filled_after_the_first_round_with_an_even_number() -> None:

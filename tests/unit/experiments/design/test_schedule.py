@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from pgdyno.experiments.design.schedule import (
+    connection_order,
     for_arms,
     seats,
     slice_order,
+    stretches_s,
     trial_order,
     window_ends,
     writing_time_s,
 )
+from pgdyno.experiments.design.trials import alternating
 from pgdyno.model.experiments.experiment import Design, DesignKind, ResetPolicy
 from pgdyno.model.experiments.workload import DataSet, Step, Workload
 
@@ -114,3 +117,29 @@ def test_many_servers_have_one_block_a_round_and_as_many_blocks(arms: int, round
 def test_whole_trials_have_as_many_blocks_as_they_were_given() -> None:
     alternating = Design(kind=DesignKind.ALTERNATING, rounds=6, blocks_per_round=2)
     assert for_arms(12, alternating) == alternating
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5])
+def test_of_four_rounds_two_connect_in_the_reverse_of_a_drawn_order(arms: int) -> None:
+    orders = [connection_order(arms, 1, round_) for round_ in range(80)]
+    assert all(sorted(order) == list(range(arms)) for order in orders)
+    for first in range(0, 80, 4):
+        drawn = orders[first]
+        assert orders[first : first + 4] == [drawn, drawn[::-1], drawn[::-1], drawn]
+    assert len(set(orders[::4])) > 1  # seed 1 is no draw that is always the same
+    assert orders == [connection_order(arms, 1, round_) for round_ in range(80)]
+
+
+def test_whichever_seat_a_server_has_its_load_connects_first_and_last() -> None:
+    for first in range(0, 12, 4):
+        rounds = range(first, first + 4)
+        found = {(seats(2, round_)[0], connection_order(2, 3, round_)[0]) for round_ in rounds}
+        assert found == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_only_workloads_that_write_have_stretches_and_wal_for_them() -> None:
+    design = Design(stretch_s=15.0)
+    assert stretches_s([READS, WRITES, STEP], design) == 30.0
+    assert stretches_s([READS, WRITES], Design()) == 0.0
+    assert writing_time_s([WRITES], design, 2, has_stretch=True) == writing_time_s([WRITES], design, 2) + 15.0
+    assert stretches_s([WRITES], alternating(design)) == 0.0

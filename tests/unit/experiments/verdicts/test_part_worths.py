@@ -169,3 +169,17 @@ def test_the_plan_without_what_is_never_applied_is_no_part() -> None:
 
 def test_an_experiment_that_took_nothing_apart_has_no_attribution() -> None:
     assert attributions(replace(with_layers(), variants=with_layers().variants[:2])) == ()
+
+
+def test_each_arm_of_a_contrast_has_half_of_the_bias_of_a_pair() -> None:
+    # Next to no noise: a pair's interval is 1.96 · 0.5 %, that of the mean of two pairs 1/√2 of it.
+    known = system(np.random.default_rng(5), noise=1e-6)
+    found = replace(known, design=known.design.with_bias())
+    pair = {"only-buffers": 1.0, "default": -1.0}
+    means = {"only-buffers": 0.5, "default": -0.5, "plan": 0.5, "without-buffers": -0.5}
+    widths = {
+        name: math.log(one.high / one.low) / 2
+        for name, one in contrast_intervals(found, found.workloads[0], {"pair": pair, "means": means}).items()
+    }
+    assert widths["pair"] == pytest.approx(0.0098, rel=0.02)
+    assert widths["means"] == pytest.approx(0.0098 / math.sqrt(2), rel=0.02)

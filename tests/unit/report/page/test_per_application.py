@@ -41,12 +41,21 @@ def test_the_rest_of_the_plan_is_decided_by_the_same_terms() -> None:
     found = found_in(experiment())
     assert found is not None
     assert found.sentence.startswith(
-        "Without plan_cache_mode (only statements prepared by name gain from it, and pgdyno never applies "
-        "it) the plan does not pay, a workload is slower: throughput +25."
+        "Without plan_cache_mode, which pgdyno never applies, the plan does not pay, a workload is slower: "
+        "throughput +25."
     )
-    box = decision_box(experiment())
+
+
+def test_what_is_applied_leads_and_the_whole_plan_follows() -> None:
+    found, box = found_in(experiment()), decision_box(experiment())
+    assert found is not None
     assert box is not None
-    assert box.without == found.sentence
+    assert box.state == "slower somewhere"
+    assert box.sentence == found.sentence
+    assert box.reasons == found.decision.reasons
+    assert box.whole.startswith(
+        "With plan_cache_mode (only statements prepared by name gain from it) the plan "
+    )
 
 
 def test_nothing_is_said_where_it_was_not_measured() -> None:
@@ -54,4 +63,4 @@ def test_nothing_is_said_where_it_was_not_measured() -> None:
     assert found_in(replace(experiment(), terms=None)) is None
     box = decision_box(with_layers())
     assert box is not None
-    assert box.without == ""
+    assert box.whole == ""
