@@ -20,12 +20,13 @@ faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workload
 nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
 safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss, both as the mean of the
                 log-ratios of rounds and as the ratio of the means over all rounds, which sees the stall of a
-                single round; that of Q_w is at most 1 + max_p99_loss, and of A_w 1 + max_stretch_loss
+                single round; that of Q_w is at most 1 + max_p99_loss, and that of A_w at most
+                1 + max_stretch_loss
 longer          of the L_w, Q_w and A_w whose bound is too high, the lower bound of one, at 5 % over the
                 number of all of them, is above 1
 
-Where an experiment may end early in favour of a plan, the errors of *faster*, *nowhere slower* and *safe* are
-shared: a fifth of each is spent on the look, the rest at the end. A_w has no new figures after the look.
+Where an experiment may end early, the errors of all these but *longer* are shared: a fifth of each is spent
+on the look, the rest at the end. A_w has no new figures after the look, and is not.
 
 Where the plan stands beside the part of it to be applied, that part is decided first, and the whole plan can
 pay only if the part does: so they share one error without dividing it (a fixed sequence: Maurer, Hothorn,
@@ -58,7 +59,6 @@ from pgdyno.model.plans.terms import Terms, applied_of
 LOOK_SHARE = 0.2
 """The share of its errors that a look before the end spends."""
 _FASTER = 0.025
-_LOOK = 0.01
 _NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
 _LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
 
@@ -163,23 +163,20 @@ def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
     )
 
 
-def state_of(
-    outcomes: Sequence[Outcome], terms: Terms, *, error: float = BOUND, accepting: float | None = None
-) -> PlanState:
+def state_of(outcomes: Sequence[Outcome], terms: Terms, *, error: float | None = None) -> PlanState:
     """Return the first state of the table above that the bounds show.
 
-    ``error`` is that of bounds that reject a plan, *slower* and *nothing*; ``accepting`` that of those that
-    let it pay, None: what is left for the end.
+    ``error`` is that of the bounds; None: what is left for the end.
     """
-    accepting = final_error(terms) if accepting is None else accepting
+    error = final_error(terms) if error is None else error
     throughput = [one.throughput for one in outcomes if one.throughput is not None]
     if any(one.upper(error / len(outcomes)) < 1 - terms.max_loss for one in throughput):
         return PlanState.SLOWER
     if not outcomes or len(throughput) < len(outcomes):
         return PlanState.UNDECIDED
-    nowhere_slower = all(one.lower(accepting) >= 1 - terms.max_loss for one in throughput)
-    if faster_on(outcomes, terms, accepting) and nowhere_slower:
-        return _state_of_tails(outcomes, terms, accepting)
+    nowhere_slower = all(one.lower(error) >= 1 - terms.max_loss for one in throughput)
+    if faster_on(outcomes, terms, error) and nowhere_slower:
+        return _state_of_tails(outcomes, terms, error)
     if all(one.upper(error) < max(_NOTHING, 1 + terms.min_gain) for one in throughput):
         return PlanState.NOTHING
     return PlanState.UNDECIDED
@@ -199,20 +196,17 @@ def faster_on(outcomes: Sequence[Outcome], terms: Terms, error: float = BOUND) -
 
 
 def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
-    """Whether measuring on is of no use: the plan costs, or there is nothing to gain.
-
-    A look before the end gives chance one more chance: it rejects at 1 %.
-    """
-    return state_of(outcomes, terms, error=_LOOK) in FUTILE
+    """Whether measuring on is of no use: the plan costs, or there is nothing to gain."""
+    return state_of(outcomes, terms, error=LOOK_SHARE * BOUND) in FUTILE
 
 
 def pays_at_look(outcomes: Sequence[Outcome], terms: Terms) -> bool:
     """Whether an experiment may end now, before its last round, because the plan pays."""
-    return state_of(outcomes, terms, accepting=LOOK_SHARE * BOUND) is PlanState.PAYS
+    return state_of(outcomes, terms, error=LOOK_SHARE * BOUND) is PlanState.PAYS
 
 
 def final_error(terms: Terms) -> float:
-    """Return the error of each bound that has to hold at the end for a plan to pay."""
+    """Return the error of each bound at the end."""
     return BOUND if terms.looks == 1 else (1 - LOOK_SHARE) * BOUND
 
 
