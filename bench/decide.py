@@ -23,14 +23,14 @@ import numpy as np
 from bench.simulate import seeded
 
 from pgdyno.experiments.decisions.plan_decision import (
-    LOOK_SHARE,
+    LOOK_ERROR,
     PlanState,
     final_error,
     is_futile,
     pays_at_look,
     state_of,
 )
-from pgdyno.experiments.decisions.plan_outcome import BOUND, Outcome, estimate, estimate_alone, stalls
+from pgdyno.experiments.decisions.plan_outcome import Outcome, estimate, estimate_alone, stalls
 from pgdyno.model.experiments.experiment import STRETCH_ROUNDS
 from pgdyno.model.plans.terms import Terms
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
@@ -165,7 +165,7 @@ def _state(simulated: Sequence[Simulated], terms: Terms) -> tuple[PlanState, boo
 
     That is the 95 % interval of the first workload's throughput.
     """
-    error = LOOK_SHARE * BOUND
+    error = LOOK_ERROR
     seen = [_outcome(str(number), one, error, LOOK) for number, one in enumerate(simulated)]
     if pays_at_look(seen, terms):
         return PlanState.PAYS, True, _interval(seen[0])

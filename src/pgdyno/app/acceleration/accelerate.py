@@ -31,12 +31,12 @@ from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.planning import Planned, inspect_scratch, plan_for
 from pgdyno.experiments.decisions.plan_decision import (
     FUTILE,
-    LOOK_SHARE,
+    LOOK_ERROR,
     decide_plan,
     is_futile,
     pays_at_look,
 )
-from pgdyno.experiments.decisions.plan_outcome import BOUND, outcomes_of
+from pgdyno.experiments.decisions.plan_outcome import outcomes_of
 from pgdyno.experiments.decisions.time_needed import time_needed
 from pgdyno.experiments.design.schedule import for_arms
 from pgdyno.experiments.records.new_experiment import Context
@@ -112,7 +112,7 @@ def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
 def _is_settled(experiment: Experiment, terms: Terms) -> bool:
     """Whether the part to be applied is not worth going on with, or both it and the plan are decided."""
     applied = applied_of([one.name for one in experiment.variants])
-    outcomes = {name: outcomes_of(experiment, name, LOOK_SHARE * BOUND) for name in (applied, PLAN)}
+    outcomes = {name: outcomes_of(experiment, name, LOOK_ERROR) for name in (applied, PLAN)}
     futile = {name for name, of_plan in outcomes.items() if is_futile(of_plan, terms)}
     pays = {
         name

@@ -2,7 +2,7 @@
 
     open arms → per workload: start loads, warm up, freeze
                               per block: read meters → slices → read meters
-                              in some rounds, if it writes: CHECKPOINT, a stretch of each arm alone
+                              in some rounds, if it writes: CHECKPOINT, stretches of two arms alone
                               stop loads (completes their logs), CHECKPOINT every arm (its debt)
               → attribute transactions to slices, build blocks (observation.py)
 

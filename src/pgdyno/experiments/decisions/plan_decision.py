@@ -43,7 +43,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 
 import numpy as np
 
@@ -56,8 +55,8 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.likeness import LEAST_LIKENESS
 from pgdyno.model.plans.terms import Terms, applied_of
 
-LOOK_SHARE = 0.2
-"""The share of its errors that a look before the end spends."""
+LOOK_ERROR = 0.2 * BOUND
+"""The error of a bound at a look before the end; what is left of ``BOUND`` is for the end."""
 _FASTER = 0.025
 _NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
 _LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
@@ -154,10 +153,7 @@ def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
     return PlanDecision(
         state,
         _sentence(state, outcomes, terms),
-        (
-            *(_reason(one, final_error(terms)) for one in outcomes),
-            *(_unseen(outcomes) if state in _WITH_TAILS else ()),
-        ),
+        (*map(_reason, outcomes), *(_unseen(outcomes) if state in _WITH_TAILS else ())),
         tuple(outcomes),
         more,
     )
@@ -197,17 +193,17 @@ def faster_on(outcomes: Sequence[Outcome], terms: Terms, error: float = BOUND) -
 
 def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
     """Whether measuring on is of no use: the plan costs, or there is nothing to gain."""
-    return state_of(outcomes, terms, error=LOOK_SHARE * BOUND) in FUTILE
+    return state_of(outcomes, terms, error=LOOK_ERROR) in FUTILE
 
 
 def pays_at_look(outcomes: Sequence[Outcome], terms: Terms) -> bool:
     """Whether an experiment may end now, before its last round, because the plan pays."""
-    return state_of(outcomes, terms, error=LOOK_SHARE * BOUND) is PlanState.PAYS
+    return state_of(outcomes, terms, error=LOOK_ERROR) is PlanState.PAYS
 
 
 def final_error(terms: Terms) -> float:
     """Return the error of each bound at the end."""
-    return BOUND if terms.looks == 1 else (1 - LOOK_SHARE) * BOUND
+    return BOUND if terms.looks == 1 else BOUND - LOOK_ERROR
 
 
 FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
@@ -284,12 +280,10 @@ def _gains(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _reason(outcome: Outcome, error: float) -> str:
-    """Return the estimates with the bounds that decide: both of their ends at this error, or at 2.5 %."""
-    bounds = partial(_percent, error=min(error, _FASTER))
-    throughput = "unknown" if outcome.throughput is None else bounds(outcome.throughput)
-    tail = "unknown" if outcome.tail is None else bounds(outcome.tail)
-    p99 = "" if outcome.p99 is None else f", 99th percentile {bounds(outcome.p99)}"
+def _reason(outcome: Outcome) -> str:
+    throughput = "unknown" if outcome.throughput is None else _percent(outcome.throughput)
+    tail = "unknown" if outcome.tail is None else _percent(outcome.tail)
+    p99 = "" if outcome.p99 is None else f", 99th percentile {_percent(outcome.p99)}"
     stalls = outcome.stalls
     over_all = (
         ""
@@ -311,7 +305,7 @@ def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
         yield f"a stall that comes in fewer than 3 of {rounds} rounds may have been missed"
 
 
-def _percent(found: Estimate, error: float = _FASTER) -> str:
-    """Return an effect with its interval, both of its ends at an error: at 95 % if nothing else is asked."""
-    low, high = found.lower(error), found.upper(error)
+def _percent(found: Estimate) -> str:
+    """Return an effect with its interval at 95 %: both of its ends at 2.5 %."""
+    low, high = found.lower(_FASTER), found.upper(_FASTER)
     return f"{numbers.change(found.ratio, 1)} ({numbers.change(low, 1)} … {numbers.change(high, 1)})"
