@@ -20,7 +20,7 @@ BRIEFLY = ("--embedded", "--scale", "1", "--blocks", "5", "--block", "300ms", "-
 FAILING = r"""
 \set n random(1, 2)
 SELECT set_config('shop.n', (:n)::text, false);
-SELECT pg_sleep(CASE current_setting('work_mem') WHEN '8MB' THEN 0 ELSE 0.02 END);
+SELECT pg_sleep(CASE current_setting('work_mem') WHEN '8MB' THEN 0 ELSE 0.1 END);
 DO $$ BEGIN
     IF current_setting('work_mem') = '8MB' AND current_setting('shop.n') = '1' THEN
         RAISE EXCEPTION 'conflict' USING ERRCODE = '40001';
@@ -55,7 +55,6 @@ def test_a_variant_that_fails_more_often_is_not_better(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     throughput = found["comparisons"][0]
     assert (throughput["metric"], throughput["verdict"]) == ("throughput_tps", "inconclusive")
-    assert throughput["effect"] > 1.2
     assert "of the transactions of b failed, 0.0\N{NO-BREAK SPACE}% of a (" in throughput["reason"]
     without, with_failures = found["failed_transactions"]
     assert (without["variant"], without["share"], without["failures"]) == ("a", 0.0, [])
