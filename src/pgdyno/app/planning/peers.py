@@ -90,8 +90,9 @@ def peers_context(
     connections = demand.clients + SPARE_CONNECTIONS + _RESERVED
     told = replace(facts, connections=connections, purpose=demand.purpose)
     peers = configured_peers(subject.server, told, demand.clients)
-    theirs = [Variant(name, settings) for name, settings in peers.settings.items()]
-    mixed = on_equal_terms(baseline, plan, subject.server, peers.settings)
+    settings, pages = with_huge_pages(plan, subject.server, peers.settings)
+    theirs = [Variant(name, values) for name, values in settings.items()]
+    mixed = on_equal_terms(baseline, plan, subject.server, settings)
     variants = (baseline, *_on(baseline, theirs), *ours, *mixed, *_on(baseline, added))
     fitting = SideBySide(variants, ()) if demand.in_passes else side_by_side(variants)
     first, *rest = fitting.variants
@@ -99,6 +100,7 @@ def peers_context(
         *machine_notes(told, demand, None if sizing.of(MEMORY) else available_bytes),
         *notes_on_data(fitting.variants, subject.server, demand.data_bytes),
         *peers.notes,
+        *pages,
         *((_EQUAL_TERMS,) if mixed else ()),
         _NO_TUNED,
         *((_NO_BUILD,) if plan.server is None else ()),
@@ -156,21 +158,37 @@ def on_equal_terms(
     found = [replace(baseline, name=SETTINGS_ALONE, settings={**baseline.settings, **ours})]
     theirs = peers.get(_WITH_HOST_LAYER)
     if theirs is not None:
-        more_bytes = shared_memory_bytes(EffectiveSettings(server, theirs))
-        more_bytes -= shared_memory_bytes(EffectiveSettings(server, ours))
-        host = {key: _with_pages(key, value, more_bytes) for key, value in host.items()}
-        pages = {"huge_pages": "try"} if any(map(_POOL.search, host)) else {}
-        settings = {**baseline.settings, **theirs, **pages, **host}
+        pool = _pool(plan, server, theirs)
+        pages = {"huge_pages": "try"} if pool else {}
+        settings = {**baseline.settings, **theirs, **pages, **host, **pool}
         found.append(replace(baseline, name=f"{_WITH_HOST_LAYER}{WITH_HOST}", settings=settings))
     return found
 
 
-def _with_pages(key: str, value: str, more_bytes: int) -> str:
-    """Return a pool's number of pages for a server with more shared memory; fewer are not taken away."""
-    size = _POOL.search(key)
-    if size is None or more_bytes <= 0:
-        return value
-    return str(int(value) + math.ceil(more_bytes * (1 + ESTIMATE_MARGIN) / (int(size[1]) << 10)))
+def with_huge_pages(
+    plan: Plan, server: Server, peers: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, Mapping[str, str]], list[str]]:
+    """Reserve pages for the peers that insist on huge pages, where the plan reserves some for its server.
+
+    Elsewhere such a peer's server would not start: it gets none, and a note says so.
+    """
+    found, notes = dict(peers), []
+    for name, settings in peers.items():
+        if settings.get("huge_pages") != "on":
+            continue
+        pool = _pool(plan, server, settings)
+        found[name] = {**settings, **pool}
+        if not pool:
+            found[name] = {key: value for key, value in settings.items() if key != "huge_pages"}
+            notes.append(f"{name} without huge_pages = on: the plan reserves no pages here, and root has to")
+    return found, notes
+
+
+def _pool(plan: Plan, server: Server, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the pool that a server with these settings takes; none if the plan has none."""
+    size_bytes = shared_memory_bytes(EffectiveSettings(server, settings)) * (1 + ESTIMATE_MARGIN)
+    pools = filter(None, map(_POOL.search, plan.values))
+    return {one.string: str(math.ceil(size_bytes / (int(one[1]) << 10))) for one in pools}
 
 
 def _request(figures: Figures, conditions: Conditions, *, with_unmeasured: bool) -> PlanRequest:

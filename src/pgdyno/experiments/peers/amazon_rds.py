@@ -3,8 +3,9 @@
 Formulas as ``describe-db-parameters`` prints them, in its own units. Its DBInstanceClassMemory is what the
 machine has less what the service takes for itself; here it is all that is stated.
 
-Not in the rule is max_wal_size of large instances, which was seen to be 6 GB where the group says 2: nothing
-published says from which size on.
+Huge pages are on by default for all classes but micro, small and medium, of which the largest have 4 GB
+("Huge pages for RDS for PostgreSQL" in Amazon's user guide, read 2026-11-28). Not in the rule is max_wal_size
+of large instances, which was seen to be 6 GB where the group says 2: nothing published says from which size on.
 
 Source: the default parameter group of PostgreSQL 16.1 with the values of two instances (a public benchmark
 of 2024-04-24); the same formulas in utrains/rds_migration, module/db_params.tfvars (PostgreSQL 11) and in
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 import math
 
-from pgdyno.experiments.peers._contract import Peer, PeerFacts
+from pgdyno.experiments.peers._contract import GB, Peer, PeerFacts
 
 _PAGE_KB = 8
+_MEDIUM_BYTES = 4 * GB
 
 
 def settings(facts: PeerFacts) -> dict[str, str]:
@@ -38,6 +40,7 @@ def settings(facts: PeerFacts) -> dict[str, str]:
         "autovacuum_analyze_scale_factor": "0.05",
         "autovacuum_vacuum_scale_factor": "0.1",
         "autovacuum_naptime": "15",
+        **({"huge_pages": "on"} if memory > _MEDIUM_BYTES else {}),
         **({"autovacuum_work_mem": f"{max(memory // 32768, 65536)}kB"} if facts.major >= 16 else {}),
     }
 
@@ -51,5 +54,4 @@ PEER = Peer(
     title="Amazon RDS, default parameter group",
     source="default parameter group of PostgreSQL 16.1, 2024-04-24",
     settings=settings,
-    left_out="huge_pages = on, for which RDS reserves the pages itself",
 )

@@ -12,7 +12,7 @@ from tests.unit.app.planning.test_layers_of_a_plan import line
 
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.planning.peer_machine import memory_for_each
-from pgdyno.app.planning.peers import _as_recorded, on_equal_terms, own_arms
+from pgdyno.app.planning.peers import _as_recorded, on_equal_terms, own_arms, with_huge_pages
 from pgdyno.experiments.peers import load
 from pgdyno.experiments.peers._contract import PeerFacts, Purpose
 from pgdyno.experiments.peers.configured import configured_peers
@@ -58,8 +58,8 @@ def test_two_arms_more_tell_whose_gain_is_whose() -> None:
     assert dict(alone.settings) == {"jit": "off", "work_mem": "8MB", "shared_buffers": "1GB"}
     assert (mixed.name, mixed.server) == ("pgtune-with-host", None)
     pages = int(mixed.settings[POOL])
-    # 512 MB more of shared_buffers are 256 pages more, and a few for what describes them.
-    assert 600 + 256 < pages < 600 + 1.06 * 256
+    # 1536 MB of shared_buffers are 768 pages, and a few for what describes them.
+    assert 768 < pages < 1.08 * 768
     assert dict(mixed.settings) == {
         "jit": "off",
         **peers["pgtune"],
@@ -67,8 +67,23 @@ def test_two_arms_more_tell_whose_gain_is_whose() -> None:
         POOL: str(pages),
         "process.scheduling_policy": "batch",
     }
-    smaller = on_equal_terms(BASE, plan, server_of(18), {"pgtune": {"shared_buffers": "512MB"}})[1]
-    assert smaller.settings[POOL] == "600"
+
+
+def test_a_service_that_insists_on_huge_pages_gets_them_where_the_plan_has_some() -> None:
+    facts = PeerFacts(16 * GB, 2, 18, "ssd")
+    peers = configured_peers(server_of(18), facts, clients=4).settings
+    pool = line(Layer.SYSTEM, HUGE_PAGES, POOL, "600")
+    reserved, notes = with_huge_pages(Plan((pool,), (), (), None), server_of(18), peers)
+    # A quarter of 16 GB is 2048 pages; 1,802 connections take some more.
+    assert reserved["amazon-rds"]["huge_pages"] == "on"
+    assert 2048 < int(reserved["amazon-rds"][POOL]) < 1.15 * 2048
+    assert [name for name, settings in reserved.items() if POOL in settings] == ["amazon-rds"]
+    assert notes == []
+    without, notes = with_huge_pages(Plan((), (), (), None), server_of(18), peers)
+    assert "huge_pages" not in without["amazon-rds"]
+    assert notes == ["amazon-rds without huge_pages = on: the plan reserves no pages here, and root has to"]
+    medium = configured_peers(server_of(18), replace(facts, memory_bytes=4 * GB), clients=4).settings
+    assert "huge_pages" not in medium["amazon-rds"]
 
 
 def test_without_a_host_layer_there_is_nothing_to_tell_apart() -> None:
