@@ -5,7 +5,7 @@ machine has less what the service takes for itself; here it is all that is state
 
 Huge pages are on by default for all classes but micro, small and medium, of which the largest have 4 GB
 ("Huge pages for RDS for PostgreSQL" in Amazon's user guide, read 2026-11-28). Not in the rule is max_wal_size
-of large instances, which was seen to be 6 GB where the group says 2: nothing published says from which size on.
+of large instances, which was seen to be 6 GB where the group says 2: nothing says from which size on.
 
 Source: the default parameter group of PostgreSQL 16.1 with the values of two instances (a public benchmark
 of 2024-04-24); the same formulas in utrains/rds_migration, module/db_params.tfvars (PostgreSQL 11) and in
