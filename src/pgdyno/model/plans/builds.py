@@ -8,7 +8,7 @@ from pgdyno.model.plans.recipe import CONTEXTS, PATCHED
 
 _WORTH = {"hugetext": -1, CONTEXTS: -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
-them (docs/results/README.md). Of hugetext and of cspgo no gain was found beside bolt: the former takes
+them (docs/results/builds.md). Of hugetext and of cspgo no gain was found beside bolt: the former takes
 memory, the latter compiles once more."""
 
 
