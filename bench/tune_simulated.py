@@ -7,8 +7,7 @@ The landscape is additive in ln throughput, by ridge regression of the recorded 
 the noise of a round is drawn from the recorded rounds' own deviations. There are two workloads, which gain
 alike, with noise of their own; "lopsided" is where nothing helps but two more settings, each of which makes
 one workload 49 % faster and the other 20 % slower. "Share" is what a search has found of
-the best gain that the landscape has. "Plain" is a search as scripts do it: each configuration measured once
-for as long as a trial takes, the highest figure wins, and is claimed.
+the best gain that the landscape has.
 """
 
 from __future__ import annotations
@@ -152,18 +151,6 @@ def winner_of(trials: list[Trial]) -> Point:
     return won[-1] if won else {}
 
 
-def plain(tuning: Tuning, landscape: Landscape, trials: int, seed: int) -> tuple[Point, float]:
-    """Return what a script takes for the best, and the gain that it reports."""
-    asked = load()["tpe"].make(tuning.space, seed)
-    best: tuple[Point, float] = ({}, 0.0)
-    for number in range(1, trials + 1):
-        point = asked.ask()
-        once = landscape.gain(point) + landscape.noise() - landscape.noise()
-        asked.tell(Trial(number, point, None, (TrialRound(once, once, 0.0),), TrialState.LOST))
-        best = max(best, (point, once), key=lambda pair: pair[1])
-    return best
-
-
 def is_claimed(tuning: Tuning, landscape: Landscape, trials: list[Trial]) -> bool:
     """Whether a search ends in a proven gain: its answer made short, and measured afresh."""
     winner = winner_of(trials)
@@ -193,11 +180,7 @@ def shares(tuning: Tuning, sampler: str, trials: int, seeds: int) -> list[float]
     found = []
     for seed in range(seeds):
         landscape = fitted(tuning, seed)
-        point = (
-            plain(tuning, landscape, trials, seed)[0]
-            if sampler == "plain TPE"
-            else winner_of(searched(tuning, landscape, sampler, trials, seed))
-        )
+        point = winner_of(searched(tuning, landscape, sampler, trials, seed))
         best = best_gain(tuning, landscape)
         found.append(math.expm1(landscape.gain(point)) / math.expm1(best))
     return found
@@ -228,7 +211,7 @@ def main() -> None:
     best, plan = math.expm1(best_gain(tuning, landscape)), math.expm1(landscape.gain(tuning.space.plan))
     print(f"best gain {best:+.1%}, of which the plan has {plan / best:.2f}")
     print(f"noise of a round {landscape.deviations.std():.2%}")
-    for sampler in ("guided", "random", "tpe", "plain TPE"):
+    for sampler in ("guided", "random"):
         found = shares(tuning, sampler, asked.trials, asked.seeds)
         low, middle, high = np.quantile(found, (0.25, 0.5, 0.75))
         print(f"{sampler}: share {middle:.3f} (quartiles {low:.3f} … {high:.3f}), {asked.seeds} runs")
@@ -240,11 +223,6 @@ def main() -> None:
         for seed, one in enumerate(flat)
     ]
     print(f"flat: pgdyno claims a gain in {sum(claimed)} of {asked.flat} runs")
-    reported = [plain(tuning, one, asked.trials, seed)[1] for seed, one in enumerate(flat)]
-    print(
-        f"flat: plain TPE reports a gain in {sum(one > 0 for one in reported)} of {asked.flat} runs, "
-        f"{math.expm1(float(np.median(reported))):+.1%} in the median"
-    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What each part of a plan is worth, as a picture of its own for README: from a bundle to SVG.
 
-python -m bench.waterfall docs/results/bundles/layers-of-a-plan.zip > docs/results/layers-of-a-plan.svg
+python -m bench.waterfall BUNDLE.zip > docs/results/layers-of-a-plan.svg
 """
 
 from __future__ import annotations

@@ -38,7 +38,6 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    verify_settings,
 )
 
 LEVER = Lever(
@@ -51,7 +50,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

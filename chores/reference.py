@@ -15,6 +15,7 @@ import click
 
 from pgdyno import levers, meters, workloads
 from pgdyno.cli.main import COMMANDS, cli
+from pgdyno.levers._contract import page_of
 from pgdyno.levers.engine.durability import LOCKED_SETTINGS
 from pgdyno.model.errors import PgdynoError
 from pgdyno.model.experiments.metric import METRICS
@@ -55,7 +56,7 @@ def _levers() -> Iterator[str]:
         for name in names:
             lever = known[name].LEVER
             touches = ", ".join(f"`{one}`" for one in (*lever.settings, *lever.files))
-            page = (known[name].__doc__ or "").strip().splitlines()
+            page = page_of(known[name]).splitlines()
             yield from (f"### {name}", "", f"{lever.title}. *{lever.maturity}*, risk: {lever.risk}.", "")
             yield from (f"Changes: {touches or 'nothing, it reports'}", "", "```", *page, "```", "")
 

@@ -13,8 +13,6 @@ from pathlib import Path
 import pytest
 from tests.browser.chromium import Tab
 from tests.golden.synthetic import experiment
-from tests.golden.synthetic_front import experiment as of_a_front
-from tests.golden.synthetic_front import tuning as for_a_front
 from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.golden.synthetic_tuning import tuning
@@ -219,20 +217,6 @@ def test_a_search_is_readable(
         "[...document.querySelectorAll('#search figure svg .mark')].filter(e => e.checkVisibility()).length"
     )
     assert tab.evaluate(marks) == len(search().trials)
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.evaluate(OVERLAPS) == []
-    assert tab.evaluate(CUT_OFF) == []
-    assert tab.evaluate(CONTRASTS) >= 4.5
-    assert tab.complaints == []
-
-
-@of_widths_and_schemes
-def test_a_front_is_readable(tab: Tab, tmp_path: Path, scheme: str, width: int) -> None:
-    opened(tab, tmp_path, of_a_front, width, scheme, for_a_front)
-    tab.evaluate(OPEN_ALL)
-    chart = "svg[aria-labelledby^=front] .mark"
-    shown = f"[...document.querySelectorAll('{chart}')].filter(e => e.checkVisibility()).length"
-    assert tab.evaluate(shown) == 5
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.evaluate(OVERLAPS) == []
     assert tab.evaluate(CUT_OFF) == []

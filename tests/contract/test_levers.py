@@ -14,7 +14,6 @@ from tests.fix_settings import (
     host_of,
     restarted,
     server_of,
-    set_by,
     settings_of,
     with_files,
 )
@@ -22,13 +21,13 @@ from tests.fix_settings import (
 from pgdyno import levers
 from pgdyno.levers._contract import (
     HEADINGS,
+    Check,
     LeverModule,
     Maturity,
     PlanContext,
     PlanLine,
     Skipped,
     State,
-    display_name,
     matches,
 )
 from pgdyno.levers.engine.durability import LOCKED_SETTINGS
@@ -45,6 +44,9 @@ from pgdyno.model.servers.server import Server
 LEVERS = levers.load()
 GB = 1024 * MB
 every_lever = pytest.mark.parametrize("name", LEVERS)
+every_file = pytest.mark.parametrize(
+    "name", [name for name, one in LEVERS.items() if not isinstance(one, Check)]
+)
 
 
 def names_with(*fields: str) -> list[str]:
@@ -94,16 +96,18 @@ def lines_of(module: LeverModule, ctx: PlanContext) -> tuple[PlanLine, ...]:
 
 
 def test_there_are_levers_and_their_names_are_unique() -> None:
-    files = [path.stem for path in _lever_files()]
-    assert sorted(LEVERS) == sorted(files)
+    files = {path.stem for path in _lever_files()}
+    assert files <= LEVERS.keys()
+    assert all(isinstance(LEVERS[name], Check) for name in LEVERS.keys() - files)
 
 
 def _lever_files() -> list[Path]:
     root = Path(levers.__file__).parent
-    return [path for layer in Layer for path in (root / layer).glob("*.py") if not path.name.startswith("_")]
+    found = [path for layer in Layer for path in (root / layer).glob("*.py")]
+    return [path for path in found if not path.name.startswith(("_", "checked_"))]
 
 
-@every_lever
+@every_file
 def test_docstring_has_the_headings_in_order(name: str) -> None:
     documentation = LEVERS[name].__doc__ or ""
     positions = [documentation.find(f"\n{heading}:\n") for heading in HEADINGS]
@@ -111,13 +115,24 @@ def test_docstring_has_the_headings_in_order(name: str) -> None:
     assert positions == sorted(positions)
 
 
-@every_lever
+@pytest.mark.parametrize("name", [name for name, one in LEVERS.items() if isinstance(one, Check)])
+def test_a_check_says_what_is_wanted_and_who_says_so(name: str) -> None:
+    check = LEVERS[name]
+    assert isinstance(check, Check)
+    assert not (check.LEVER.settings)
+    assert not (check.LEVER.files)
+    assert check.page.startswith(f"{name}: {check.LEVER.title}; checked, and never changed.\n\nWanted:\n    ")
+    assert all(f"\n    {source}" in check.page for source in check.sources)
+    assert check.sources
+
+
+@every_file
 def test_layer_is_the_package_it_lies_in(name: str) -> None:
     module = LEVERS[name]
     assert f".{module.LEVER.layer}." in module.__name__  # type: ignore[attr-defined]
 
 
-@every_lever
+@every_file
 def test_imports_only_model_and_the_contract(name: str) -> None:
     path = next(path for path in _lever_files() if path.stem == name)
     imported = [
@@ -190,7 +205,6 @@ def test_a_lever_that_may_touch_nothing_says_what_it_found(name: str, situation:
         outcome = plan_one(LEVERS[name], ctx)
         assert isinstance(outcome, Skipped)
         assert outcome.reason
-        assert LEVERS[name].verify(ctx) == ()
 
 
 @pytest.mark.parametrize("name", names_with("files"))
@@ -356,30 +370,3 @@ def test_detect_sees_that_its_own_plan_was_carried_out(name: str) -> None:
     module, host, server = LEVERS[name], host_of(), server_of(changes={"shared_buffers": "4GB"})
     assert module.detect(context(host, server)).state in (State.OFF, State.PARTIAL)
     assert module.detect(context(with_files(host, planned_files(name)), server)).state is State.ON
-
-
-@every_situation
-@every_major
-def test_verify_reads_back_what_the_running_server_uses(major: int, situation: str) -> None:
-    host, server = situation_of(situation, major)
-    plan = make_plan(host, server, PlanRequest(figures=Figures(connections=20), layers=tuple(Layer)))
-    running = dataclasses.replace(server, settings=set_by(dict(server.settings), plan.settings))
-    files = files_of(plan)
-    for module in LEVERS.values():
-        changed = context(with_files(host, files), running)
-        asked = dataclasses.replace(
-            changed, settings=changed.settings.plus(plan.settings), planned_files=files
-        )
-        unchanged = dataclasses.replace(
-            asked, settings=EffectiveSettings(server).plus(plan.settings), host=host
-        )
-        mine = [name for name in module.LEVER.settings if name in plan.settings]
-        mine += [
-            display_name(path)
-            for path in files
-            if any(matches(path, pattern) for pattern in module.LEVER.files)
-        ]
-        assert [one.setting for one in module.verify(asked)] == mine
-        assert all(one.is_met for one in module.verify(asked))
-        automatic = [name for name in mine if plan.settings.get(name) == "-1"]
-        assert not any(one.is_met for one in module.verify(unchanged) if one.setting not in automatic)

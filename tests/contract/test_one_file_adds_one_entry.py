@@ -62,11 +62,10 @@ def read(context):
 LEVER = '''
 """sandbank: an example."""
 
-from pgdyno.levers._contract import Layer, Lever, Maturity, Risk, Skipped, detect_settings, verify_settings
+from pgdyno.levers._contract import Layer, Lever, Maturity, Risk, Skipped, detect_settings
 
 LEVER = Lever("sandbank", "an example", Layer.APPLICATION, Risk.SAFE, Maturity.PREVIEW, settings=())
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx):

@@ -1,17 +1,13 @@
-"""What every sampler does, and the texts that it needs."""
+"""What every sampler does."""
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
-from pgdyno.model.errors import UsageError
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Point, Space
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
 from pgdyno.search.samplers import USUAL, load
-from pgdyno.search.samplers._contract import SamplerModule
 
 SPACE = Space(
     (
@@ -21,12 +17,6 @@ SPACE = Space(
     )
 )
 NAMES = sorted(load())
-
-
-def module_of(name: str) -> SamplerModule:
-    if name == "tpe" and importlib.util.find_spec("optuna") is None:
-        pytest.skip("optuna is not installed")
-    return load()[name]
 
 
 def told(number: int, point: Point, gain: float) -> Trial:
@@ -44,7 +34,7 @@ class TestSampler:
         assert (load()[name].__doc__ or "").strip()
 
     def test_its_points_are_of_the_space(self, name: str) -> None:
-        sampler = module_of(name).make(SPACE, 1)
+        sampler = load()[name].make(SPACE, 1)
         values = {one.key: one.values for one in SPACE.dimensions}
         for number in range(1, 21):
             point = sampler.ask()
@@ -54,7 +44,7 @@ class TestSampler:
     def test_equal_seeds_and_answers_give_equal_points(self, name: str) -> None:
         runs = []
         for _ in range(2):
-            sampler, points = module_of(name).make(SPACE, 5), []
+            sampler, points = load()[name].make(SPACE, 5), []
             for number in range(1, 9):
                 points.append(sampler.ask())
                 sampler.tell(told(number, points[-1], 0.02 if "jit" in points[-1] else -0.02))
@@ -62,14 +52,7 @@ class TestSampler:
         assert runs[0] == runs[1]
 
     def test_failures_and_trials_of_an_earlier_run_can_be_told(self, name: str) -> None:
-        sampler = module_of(name).make(SPACE, 1)
+        sampler = load()[name].make(SPACE, 1)
         sampler.tell(Trial(1, {"jit": "off"}, None, state=TrialState.FAILED, reason="out of memory"))
         sampler.tell(told(2, {"work_mem": "16MB"}, 0.1))
         assert isinstance(dict(sampler.ask()), dict)
-
-
-def test_without_optuna_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    with pytest.raises(UsageError, match="takes the package optuna") as caught:
-        load()["tpe"].make(SPACE, 1)
-    assert "pgdyno[tune]" in str(caught.value.hint)

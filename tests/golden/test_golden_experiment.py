@@ -16,8 +16,6 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tests.fixtures.bundles.simulated_machine import RECORDED, SIMULATED
 from tests.golden.synthetic import experiment
 from tests.golden.synthetic_fleet import fleet, given
-from tests.golden.synthetic_front import experiment as of_a_front
-from tests.golden.synthetic_front import tuning as for_a_front
 from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_peers import experiment as of_peers
 from tests.golden.synthetic_tuning import tuning
@@ -93,10 +91,6 @@ def test_peers_on_a_terminal(snapshot: SnapshotAssertion) -> None:
 
 def test_report_of_a_proof_with_its_search(recorded: Experiment, snapshot: SnapshotAssertion) -> None:
     assert render_page(recorded, tuning=tuning()) == snapshot(extension_class=_Html)
-
-
-def test_report_of_a_front(snapshot: SnapshotAssertion) -> None:
-    assert render_page(of_a_front(), tuning=for_a_front()) == snapshot(extension_class=_Html)
 
 
 def test_verdict_on_a_terminal(recorded: Experiment, snapshot: SnapshotAssertion) -> None:

@@ -40,7 +40,6 @@ CLASSES_OF_SEVERAL_PACKAGES = {
     "Difference": "between two things of any kind: two machines, a build and its source",
     "Entry": "of a list: of a file, of a catalogue, of a card",
     "Estimate": "an effect with its interval, as found and as drawn",
-    "Evidence": "what an experiment saw of its servers, and what is known of a lever",
     "Grid": "cells of a study, and its figure",
     "Memory": "of a host, and what servers share of it",
     "Need": "what a lever, or a build, cannot do without",

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.fix_home import home_below
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
-from tests.golden.synthetic import experiment
 
 from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import open_store, workspace
+from pgdyno.app.local_machine import workspace
 from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.app.tuning.tune import tune
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.cli.output import Lines
-from pgdyno.host.machine.inspection import inspect_host
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.awake import AS_ASKED
-from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
-from pgdyno.model.tuning.aims import Aim
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
@@ -121,7 +112,7 @@ class Impatient(Heard):
 @pytest.fixture
 def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each trial end after its first round."""
-    for name in ("race.MOST_ROUNDS", "searching.MOST_ROUNDS", "front_race._MOST_ROUNDS"):
+    for name in ("race.MOST_ROUNDS", "searching.MOST_ROUNDS"):
         monkeypatch.setattr(f"pgdyno.search.{name}", 1)
 
 
@@ -143,78 +134,6 @@ def test_an_earlier_answer_is_tried_right_after_the_plan(tmp_path: Path) -> None
         {"plan_cache_mode": "force_custom_plan"},
     ]
     assert f"tried after the plan, as it is in {source} or nearest to that: " in "\n".join(tuning.notes)
-
-
-def known(value: object) -> dict[str, object]:
-    """Return a fact as documents have it."""
-    return {"value": value, "source": "a test"}
-
-
-def on_a_host(id_: str, host: Mapping[str, Any], **settings: str) -> Experiment:
-    """Return an experiment of tune on a host, with the server and the workload of these tests."""
-    server = {"version": embedded().version, "databases_bytes": 40_000_000}
-    return replace(
-        experiment(),
-        id=id_,
-        host=host,
-        server=server,
-        variants=(Variant("default"), Variant("tuned", settings)),
-        workloads=(NAME,),
-        reset_policies={NAME: ResetPolicy.KEEP},
-    )
-
-
-@pytest.fixture
-def empty_home() -> Iterator[Path]:
-    """A home in which nothing is stored yet."""
-    with home_below(Path(tempfile.gettempdir())) as path:
-        yield path
-
-
-@pytest.mark.server
-@pytest.mark.usefixtures("pg18_bin", "empty_home", "one_round")
-def test_a_similar_host_seeds_the_search_and_another_one_does_not() -> None:
-    here = document_of(inspect_host())
-    with closing(open_store()) as store:
-        store.save(on_a_host("from-here", here, plan_cache_mode="force_custom_plan"))
-        store.save(on_a_host("unrecorded", {}, work_mem="64MB"))
-        large = {**here, "cpu": {"logical_count": known(512)}, "limits": {"cpu_count": known(512)}}
-        store.save(on_a_host("from-a-large-one", large, work_mem="64MB"))
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), SHORT, as_booted=AS_ASKED)
-    request = TuneRequest(conditions, Variant("default"), budget_s=400.0, warm_start=("similar",))
-    heard = Impatient()
-    with pytest.raises(EnoughError):
-        tune(request, Lines(), heard)
-    assert heard.trials[1].point == {"plan_cache_mode": "force_custom_plan"}
-    assert heard.trials[1].rounds  # it was measured like any other
-    notes = latest_search().notes
-    (first,) = (note for note in notes if "as it is in from-here or nearest to that" in note)
-    assert "(the nearest of 3; " in first
-    (far,) = (note for note in notes if "from-a-large-one" in note)
-    assert "384 CPUs there, " in far  # a quarter of the 512 is the load's
-    assert "left out of the warm start, unrecorded: its host is not recorded" in notes
-
-
-@pytest.mark.server
-@pytest.mark.usefixtures("pg18_bin", "home", "one_round")
-def test_trials_of_a_search_for_several_aims_have_a_figure_of_each() -> None:
-    aims = (Aim.THROUGHPUT, Aim.WAL, Aim.TAIL, Aim.MEMORY)
-    design = replace(SHORT, writing_slice_s=0.05)
-    conditions = Conditions(embedded(), find_workloads(("pgbench-tpcb",), (), 1), design, as_booted=AS_ASKED)
-    request = TuneRequest(conditions, Variant("default"), budget_s=400.0, aims=aims)
-    heard = Impatient()
-    with pytest.raises(EnoughError):
-        tune(request, Lines(), heard)
-    measured = [one for one in heard.trials if one.rounds]
-    assert all(tuple(one.by_aim) == aims for one in measured if not one.has_failed)
-    assert all(one.incumbent is None for one in heard.trials)
-    tuning = latest_search()
-    assert tuning.aims == aims
-    assert tuning.trials == tuple(heard.trials)
-
-    again = replace(request, resume=tuning.id, aims=(Aim.WAL,))
-    with pytest.raises(UsageError, match="was a search for other aims"):
-        tune(again, Lines(), heard)
 
 
 @pytest.mark.server

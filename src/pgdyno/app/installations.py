@@ -46,8 +46,7 @@ def require_native(*installations: Installation) -> None:
             raise RefusedError(
                 f"{one.name} is not measured here: it runs emulated",
                 detail=f"its programs are for {one.foreign_machine}: their speed here is the emulator's",
-                hint="measure it on such a machine, where pgdyno build deb takes it; pgdyno bench --emulated "
-                "shows whether it works",
+                hint="measure it on such a machine, where pgdyno build deb takes it",
             )
 
 

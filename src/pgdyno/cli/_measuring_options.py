@@ -57,13 +57,6 @@ scale_option = click.option(
     help="Size of the data set [default: the workload's].",
 )
 
-emulated_option = click.option(
-    "--emulated",
-    is_flag=True,
-    help="Let an emulator run a server that was built for another machine: that shows whether it works, not "
-    "its speed, and the results say so.",
-)
-
 phase_option = click.option(
     "--phase",
     type=click.Choice([*PHASES]),

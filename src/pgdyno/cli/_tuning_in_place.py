@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.tuning.limits import OwnerLimits
     from pgdyno.server.process.installation import Installation
 
-_FOR_SCRATCH = {"layers": "layers", "attribute": "attribute", "resume": "resume", "aim": "aims"}
+_FOR_SCRATCH = {"layers": "layers", "attribute": "attribute", "resume": "resume"}
 """Options of searches on scratch servers alone, each with its parameter."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pgdyno.cli._load_hosts import allow_fewer_option
-from pgdyno.cli._measuring_options import emulated_option, measuring_options
+from pgdyno.cli._measuring_options import measuring_options
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
@@ -32,12 +31,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     metavar="VARIANT",
     help="The variant to measure: [SERVER@]NAME[:setting=value,…].",
 )
-@emulated_option
 @allow_fewer_option
 @measuring_options
 @json_option
 def command(
-    variant: str, *, emulated: bool, cell: CellHosts | None, allow_fewer: bool, is_json: bool, **options: Any
+    variant: str, *, cell: CellHosts | None, allow_fewer: bool, is_json: bool, **options: Any
 ) -> None:
     """Measure one variant alone, without a verdict."""
     from pgdyno.app.studying.compare import bench
@@ -48,7 +46,6 @@ def command(
     parsed = parse_variant(variant)
 
     def run(progress: Progress) -> Experiment:
-        conditions = asked.conditions_on(cell, allows_fewer=allow_fewer)
-        return bench(parsed, replace(conditions, accepts_emulation=emulated), progress)
+        return bench(parsed, asked.conditions_on(cell, allows_fewer=allow_fewer), progress)
 
     deliver(run, is_json=is_json, is_gate=asked.gate)

@@ -45,7 +45,7 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     default=AUTO,
     show_default=True,
     metavar="RECIPE",
-    help="o2, o3, native, lto, pgo, cspgo, bolt, hugetext, unhardened, joined with +. auto: pgo+lto+bolt.",
+    help="o2, o3, native, lto, pgo, bolt, hugetext, unhardened, joined with +. auto: pgo+lto+bolt.",
 )
 @click.option("--profile", hidden=True, expose_value=False, is_eager=True, callback=_refuse_profile)
 @click.option(

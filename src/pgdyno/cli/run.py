@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
-from pgdyno.cli._measuring_options import emulated_option, measuring_options, workload_option
+from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
@@ -44,7 +44,6 @@ _OF_SERVERS_OF_OUR_OWN = {
     "pg_bin": "--pg-bin",
     "factors": "--factor",
     "accept": "--accept",
-    "emulated": "--emulated",
     "workloads": "--workload",
     "scripts": "--script",
     "scale": "--scale",
@@ -106,7 +105,6 @@ _OF_CLIENTS = (
     "measure a running server from here, wherever it is.",
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: allow load on that server.")
-@emulated_option
 @workload_option
 @allow_fewer_option
 @measuring_options
@@ -121,7 +119,6 @@ def command(
     accept: bool,
     dsn: str | None,
     allow_load: bool,
-    emulated: bool,
     is_json: bool,
     **options: Any,
 ) -> None:
@@ -164,7 +161,7 @@ def command(
     if dsn is not None:
         _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
-    completed = partial(_completed, cell=cell, allow_fewer=allow_fewer, accept=accept, emulated=emulated)
+    completed = partial(_completed, cell=cell, allow_fewer=allow_fewer, accept=accept)
     if _is_file(Path(study)):
         refuse_all_but((), given, "an experiment file")
         _run_file(Path(study), asked, completed, is_json=is_json)
@@ -186,10 +183,10 @@ def _require_place_of_load(
 
 
 def _completed(
-    conditions: Conditions, *, cell: CellHosts | None, allow_fewer: bool, accept: bool, emulated: bool
+    conditions: Conditions, *, cell: CellHosts | None, allow_fewer: bool, accept: bool
 ) -> Conditions:
     loaded = on_cell(conditions, cell, allows_fewer=allow_fewer)
-    return replace(loaded, accepts_builds=accept, accepts_emulation=emulated)
+    return replace(loaded, accepts_builds=accept)
 
 
 def _is_file(path: Path) -> bool:

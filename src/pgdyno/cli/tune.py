@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.app.tuning.tune_request import TuneRequest
     from pgdyno.app.tuning.tuner import Tuned
     from pgdyno.model.cells.cell import CellHosts
-    from pgdyno.model.document import Json
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
     from pgdyno.server.process.installation import Installation
 
@@ -39,10 +38,8 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     epilog="\b\nExamples:\n"
     "  pgdyno tune --embedded --budget 20m\n"
     "  pgdyno tune --embedded --workload mine.toml --trials 25\n"
-    "  pgdyno tune --embedded --workload pgbench-tpcb --aim throughput --aim wal\n"
     "  pgdyno tune --embedded --resume 20261125-201500-tune\n"
     "  pgdyno tune --embedded --warm-start yesterday.zip\n"
-    "  pgdyno tune --embedded --warm-start similar\n"
     "  pgdyno tune --embedded --cell hosts.toml\n"
     "  pgdyno tune --dsn service=production --allow-load --limit-latency 20ms --limit-memory 8GB",
 )
@@ -71,7 +68,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     default="guided",
     show_default=True,
     metavar="NAME",
-    help="How configurations are chosen: guided, random, or tpe (takes the package optuna).",
+    help="How configurations are chosen: guided, or random.",
 )
 @click.option("--layers", metavar="LAYER,…", help='Layers to search, or "all" [default: as accelerate].')
 @click.option(
@@ -80,24 +77,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     help="Measure the worth of each change in the proof as well: alone, and as what the answer loses without "
     "it. Takes a larger budget.",
 )
-@click.option(
-    "--aim",
-    "aims",
-    multiple=True,
-    metavar="NAME",
-    help="What to be better in: throughput, tail (the mean latency of the slowest 5 %), wal (bytes per "
-    "transaction), memory (the most that the server may take). With several the answer is a front of "
-    "configurations to choose from. Repeatable [default: throughput alone].",
-)
 @click.option("--resume", metavar="ID", help="Go on with an interrupted search.")
 @click.option(
     "--warm-start",
     "warm_start",
     multiple=True,
-    metavar="BUNDLE|ID|DIR|similar",
+    metavar="BUNDLE|ID",
     help="Try the configuration of an earlier search or experiment right after the plan: an id, a bundle, or "
-    "a file *.tuning.json, of the same major version. Of the bundles in a directory, or of all that is "
-    "stored here (similar), those whose hosts and loads are nearest. Their figures are not used. Repeatable.",
+    "a file *.tuning.json, of the same major version. Its figures are not used. Repeatable.",
 )
 @in_place_options
 @allow_fewer_option
@@ -158,7 +145,6 @@ class _Asked:
     attribute: bool
     resume: str | None
     warm_start: tuple[str, ...]
-    aims: tuple[str, ...]
     seed: int
     as_booted: bool
     cell: CellHosts | None
@@ -194,8 +180,6 @@ class _Asked:
         from pgdyno.app.tuning.tune_request import TuneRequest
         from pgdyno.levers.engine.planner import PlanRequest
         from pgdyno.model.experiments.experiment import Design
-        from pgdyno.model.tuning.aims import aims_named
-        from pgdyno.model.tuning.space import Space
         from pgdyno.model.variants.variant import Variant
         from pgdyno.search.samplers import load
 
@@ -203,8 +187,6 @@ class _Asked:
             raise UsageError(
                 f'there is no sampler "{self.sampler}"', hint=f"known are: {', '.join(sorted(load()))}"
             )
-        aims = aims_named(self.aims) if self.aims else None
-        load()[self.sampler].make(Space(()), self.seed)  # before anything is loaded for it
         conditions = Conditions(
             installation,
             find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale),
@@ -223,7 +205,6 @@ class _Asked:
             resume=self.resume,
             is_attributed=self.attribute,
             warm_start=self.warm_start,
-            aims=aims,
         )
 
     def _layers(self) -> tuple[Layer, ...]:
@@ -261,16 +242,6 @@ class _Spoken:
         echo(answer_text(tuning), err=True, nl=False)
 
 
-def _front_document(result: Tuned) -> Json:
-    """Return the proven front; null for a search with one aim, or without a proof."""
-    from pgdyno.experiments.verdicts.front_effects import proven_front
-    from pgdyno.model.document import to_document
-
-    if not result.tuning.aims or result.experiment is None:
-        return None
-    return to_document(proven_front(result.tuning, result.experiment))
-
-
 def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
     from pgdyno.app.results.report import write_report
     from pgdyno.cli._tuning_in_place import closing_text
@@ -282,7 +253,7 @@ def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
 
     if is_json:
         measured = {} if result.experiment is None else comparison_document(result.experiment)
-        print_json({"tuning": to_document(result.tuning), **measured, "front": _front_document(result)})
+        print_json({"tuning": to_document(result.tuning), **measured})
         return
     if result.experiment is not None:
         print_experiment(result.experiment)

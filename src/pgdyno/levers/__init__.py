@@ -1,9 +1,9 @@
-"""The catalogue of levers, found by walking the package: one file adds one lever.
+"""The catalogue of levers, found by walking the package: one file adds one lever, or a table of checks.
 
-Every module of a layer's package is a lever; what several share begins with ``_``. ``_contract.py`` says what
-a lever is; ``engine/`` has the facts that levers see, the proofs, and the planner that runs them.
-Start reading at ``_contract.py``. The contract tests in ``tests/contract/test_levers.py`` run over every
-entry.
+Every module of a layer's package is a lever, or has ``CHECKS``; what several share begins with ``_``.
+``_contract.py`` says what a lever is; ``engine/`` has the facts that levers see, the proofs, and the planner
+that runs them. Start reading at ``_contract.py``. The contract tests in ``tests/contract/test_levers.py`` run
+over every entry.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from pgdyno.model.plans.plan import Layer
 
 @cache
 def load() -> Mapping[str, LeverModule]:
-    """Return every lever's module by name, in the order in which they are planned.
+    """Return every lever by name, in the order in which they are planned.
 
     Raises: graphlib.CycleError if levers wait for each other.
     """
     modules = (importlib.import_module(name) for name in _module_names())
-    found: dict[str, LeverModule] = {module.LEVER.name: module for module in modules}
+    levers = (one for module in modules for one in getattr(module, "CHECKS", (module,)))
+    found: dict[str, LeverModule] = {lever.LEVER.name: lever for lever in levers}
     return MappingProxyType({name: found[name] for name in _in_order(found)})
 
 

@@ -1,6 +1,6 @@
 """The contract of every lever under ``levers/<layer>/``, and the facts available to it.
 
-A lever file has a docstring with the headings in ``HEADINGS``, and four names:
+A lever file has a docstring with the headings in ``HEADINGS``, and three names:
 
 ``LEVER``
     its metadata.
@@ -8,9 +8,8 @@ A lever file has a docstring with the headings in ``HEADINGS``, and four names:
     what is there now; changes nothing.
 ``plan(ctx) -> Sequence[PlanLine] | Skipped``
     pure: equal contexts give equal plans, and on a server that already has the plan, none.
-``verify(ctx) -> Sequence[Evidence]``
-    after the change, from another source than the one written.
 
+Levers that change nothing are rows of a table instead: ``CHECKS`` of a file called ``checked_…``.
 Lever files import ``model`` and this module only, which passes on what they need of others. A fact that a
 lever cannot do without stands in ``LEVER.needs``; where it is unknown the lever is skipped with the reason,
 so that ``plan`` never guesses.
@@ -19,16 +18,19 @@ Applying and undoing are not a lever's: the journal does both for all levers.
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pgdyno.levers.engine.context import PlanContext, Probe, matches
 from pgdyno.levers.engine.effective import owner_of
 from pgdyno.levers.engine.memory_proof import reserved_connections, shared_memory_bytes
-from pgdyno.levers.engine.metadata import HEADINGS, Detected, Evidence, Goal, Lever, Maturity, Need, State
+from pgdyno.levers.engine.metadata import HEADINGS, Detected, Goal, Lever, Maturity, Need, State
 from pgdyno.levers.engine.resources import HugePages, StorageKind, is_virtual
 from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path, value_in
+from pgdyno.model.hosts.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path
 from pgdyno.model.plans.plan import (
     PROCESS,
     REFUSED_ABOVE,
@@ -46,15 +48,15 @@ from pgdyno.model.servers.guc import Guc, format_bytes
 
 __all__ = [
     "GB", "HEADINGS", "KB", "MB", "PROCESS", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",
-    "Change", "Detected", "Effect", "Evidence",
+    "Change", "Check", "Detected", "Effect",
     "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
     "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
-    "choices_in", "detect_files", "detect_report", "detect_settings", "display_name", "format_bytes",
+    "choices_in", "detect_files", "detect_settings", "display_name", "format_bytes",
     "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file",
-    "reserved_connections", "shared_memory_bytes", "sysctl_path", "verify_files", "verify_settings",
-    "why_absent",
+    "reserved_connections", "shared_memory_bytes", "sysctl_path", "why_absent",
 ]  # fmt: skip
 
+_PAGE_WIDTH = 100
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 DEBUGFS = "/sys/kernel/debug"
 
@@ -64,10 +66,14 @@ estimate, a plan made again with the restarted server's own figures would differ
 
 
 class LeverModule(Protocol):
-    """A lever file, as ``load`` returns it."""
+    """A lever, as ``load`` returns it: a file, or a check."""
 
-    LEVER: Lever
     __doc__: str | None
+
+    @property
+    def LEVER(self) -> Lever:  # noqa: N802 — as files call it
+        """The metadata."""
+        ...
 
     def detect(self, ctx: PlanContext) -> Detected:
         """Return the present state."""
@@ -75,10 +81,6 @@ class LeverModule(Protocol):
 
     def plan(self, ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         """Return the changes, or the reason for none."""
-        ...
-
-    def verify(self, ctx: PlanContext) -> Sequence[Evidence]:
-        """Read the changed values back."""
         ...
 
 
@@ -183,20 +185,49 @@ def detect_files(
     return detect
 
 
-def detect_report(
-    lever: Lever, plan: Callable[[PlanContext], Skipped], is_in_use: Callable[[PlanContext], bool]
-) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that only reports its findings."""
+@dataclass(frozen=True)
+class Check:
+    """A lever that changes nothing: what is found on the host, beside what is wanted.
 
-    def detect(ctx: PlanContext) -> Detected:
+    ``found`` says what is there, and how to try something else; ``is_in_use`` whether the feature is.
+    ``wanted`` says what would be better for whom, with a figure if there is one, and ``sources`` where that
+    is from. ``unit_lines`` are what the server's systemd unit could say to try it.
+    """
+
+    LEVER: Lever
+    found: Callable[[PlanContext], str]
+    is_in_use: Callable[[PlanContext], bool]
+    wanted: str
+    sources: tuple[str, ...]
+    unit_lines: Callable[[PlanContext], tuple[str, ...]] = lambda _: ()
+
+    def detect(self, ctx: PlanContext) -> Detected:
         """Return the findings, and whether the feature is in use."""
-        if ctx.host is None or (lever.watched and not any(map(ctx.files, lever.watched))):
-            return Detected(State.ABSENT, why_absent(ctx, lever))
-        if missing := ctx.unknown_need(lever):
+        if ctx.host is None or (self.LEVER.watched and not any(map(ctx.files, self.LEVER.watched))):
+            return Detected(State.ABSENT, why_absent(ctx, self.LEVER))
+        if missing := ctx.unknown_need(self.LEVER):
             return Detected(State.UNKNOWN, missing)
-        return Detected(State.ON if is_in_use(ctx) else State.OFF, plan(ctx).reason)
+        return Detected(State.ON if self.is_in_use(ctx) else State.OFF, self.found(ctx))
 
-    return detect
+    def plan(self, ctx: PlanContext) -> Skipped:
+        """Return what was found: nothing is changed."""
+        return Skipped(self.LEVER.name, self.found(ctx), self.unit_lines(ctx))
+
+    @property
+    def page(self) -> str:
+        """All that is known of it."""
+        title = f"{self.LEVER.name}: {self.LEVER.title}; checked, and never changed."
+        sources = [f"    {one}" for one in self.sources]
+        return "\n".join((title, "", "Wanted:", *_indented(self.wanted), "", "References:", *sources))
+
+
+def page_of(lever: LeverModule) -> str:
+    """Return all that is known of a lever: a file's docstring, or the page of a check."""
+    return lever.page if isinstance(lever, Check) else inspect.cleandoc(lever.__doc__ or "")
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(text, _PAGE_WIDTH, initial_indent="    ", subsequent_indent="    ")
 
 
 def why_absent(ctx: PlanContext, lever: Lever) -> str:
@@ -214,25 +245,6 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
     return "; ".join(known) or lever.without_files or f"none of {', '.join(lever.watched)} can be read here"
 
 
-def verify_files(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:
-    """Return ``verify`` for a lever of kernel files, which are read again."""
-
-    def verify(ctx: PlanContext) -> Sequence[Evidence]:
-        """Compare the planned values with the kernel's."""
-        planned = {
-            path: value
-            for path, value in ctx.planned_files.items()
-            if any(matches(path, pattern) for pattern in lever.files)
-        }
-        shown = {path: value_in(ctx.file(path).or_else("")) for path in planned}
-        return tuple(
-            Evidence(display_name(path), value, shown[path], path, is_same(path, value, shown[path]))
-            for path, value in planned.items()
-        )
-
-    return verify
-
-
 def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:
     """Return ``detect`` for a lever that consists of settings."""
 
@@ -248,27 +260,3 @@ def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:
         return Detected(State.ON if changed == len(found) else state, detail)
 
     return detect
-
-
-def verify_settings(lever: Lever) -> Callable[[PlanContext], Sequence[Evidence]]:
-    """Return ``verify`` for a lever that consists of settings.
-
-    What was written is a configuration file; what is read is ``pg_settings`` of the running server, in a
-    context made after the change.
-    """
-
-    def verify(ctx: PlanContext) -> Sequence[Evidence]:
-        """Compare the planned values with the running server's."""
-        return tuple(
-            _evidence(ctx.settings.guc(name), ctx.settings.planned[name])
-            for name in lever.settings
-            if name in ctx.settings.planned
-        )
-
-    return verify
-
-
-def _evidence(guc: Guc, requested: str) -> Evidence:
-    is_automatic = guc.check(requested) == "-1" == guc.boot_val  # the server replaces -1 by its own choice
-    is_met = (is_automatic or guc.equals(requested)) and not guc.pending_restart
-    return Evidence(guc.name, requested, guc.display(), "pg_settings of the running server", is_met)

@@ -12,7 +12,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.tuning import Trial
 
 SIDE_BY_SIDE = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
@@ -45,14 +44,6 @@ def noise_on(trials: Iterable[Trial], workload: str) -> float:
 def noise_to_default(trials: Iterable[Trial]) -> float:
     """Return the standard deviation of ln(candidate / default) of one round, over all workloads."""
     groups = [[one.to_default for one in trial.rounds] for trial in trials if trial.rounds]
-    return _pooled(groups, _EXPECTED_BESIDE_THE_DEFAULT)
-
-
-def noise_of_aim(trials: Iterable[Trial], aim: Aim) -> float:
-    """Return the standard deviation of ln(candidate / default) of one round; 0 if it is reckoned."""
-    if aim.metric is None:
-        return 0.0
-    groups = [[one.by_aim[aim] for one in trial.rounds] for trial in trials if trial.rounds]
     return _pooled(groups, _EXPECTED_BESIDE_THE_DEFAULT)
 
 

@@ -13,5 +13,4 @@ WORKLOAD = Workload(
     reset=ResetPolicy.RESTORE,
     kind=PgbenchScripts((Script("tpcb-like"),)),
     invariant=BALANCES_AGREE,
-    hot_rows_per_scale=1,  # of pgbench_branches
 )

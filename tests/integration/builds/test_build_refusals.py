@@ -62,16 +62,6 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
     )
 
 
-def test_gcc_does_not_count_by_context(tree: Path) -> None:
-    with pytest.raises(UsageError) as caught:
-        build(request(tree, "pgo+cspgo"), Remembered(), fetch=unfetched)
-    assert str(caught.value) == (
-        "--compiler gcc does not know cspgo\n"
-        "DETAIL:  requested: pgo+cspgo; clang alone counts by where a function was inlined\n"
-        "HINT:  --compiler clang, or leave cspgo out"
-    )
-
-
 def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,26 +105,6 @@ def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
     assert "__llvm_prf" not in symbols
 
 
-@pytest.mark.parametrize("compiler", [Clang("-19")], ids=lambda one: one.cc, indirect=True)
-@pytest.mark.parametrize("whole", [False, True], ids=["alone", "whole"])
-def test_clang_counts_again_in_what_it_has_optimised(
-    compiler: Clang, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool
-) -> None:
-    train(compiler, tree, counts)
-    be_content_with_little(compiler, counts, monkeypatch)
-    gather(compiler, counts, tree, list)
-    contexts, linked = counts.with_name("contexts"), compiler.linked_whole() if whole else ()
-    build(compiler, tree, (*compiler.counting(contexts, counts), *linked))
-    train(compiler, tree, contexts)
-    gather(compiler, contexts, tree, list, earlier=counts)
-    for kind in ((), ("--showcs",)):
-        shown = [compiler.profdata, "show", *kind, "--covered", contexts / "merged.profdata"]
-        assert "main" in subprocess.run(shown, capture_output=True, text=True, check=True).stdout.split()
-    assert "warning" not in build(compiler, tree, (*compiler.counted(contexts), *linked))
-    assert run(compiler, tree) == 0
-    assert "__llvm_prf" not in (tree / "forks").read_bytes().decode("latin-1")
-
-
 def test_too_little_training_is_refused(compiler: AnyCompiler, tree: Path, counts: Path) -> None:
     train(compiler, tree, counts)
     with pytest.raises(

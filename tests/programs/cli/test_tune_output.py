@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from tests.golden.synthetic import experiment, plan
-from tests.golden.synthetic_front import experiment as of_a_front
-from tests.golden.synthetic_front import tuning as for_a_front
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.tuning.tuner import Tuned
@@ -45,7 +43,6 @@ def test_json_has_the_search_and_its_proof(capsys: pytest.CaptureFixture[str]) -
     assert document["tuning"]["id"] == "20261121-090000-tune"
     assert document["experiment"] == experiment().id
     assert document["attribution"] == []
-    assert document["front"] is None
 
 
 def test_without_a_proof_the_answer_is_last(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,25 +51,3 @@ def test_without_a_proof_the_answer_is_last(capsys: pytest.CaptureFixture[str]) 
     assert "Search 20261121-090000-tune" in said
     assert "Measured afresh" not in said
     assert "Report: " not in said
-
-
-def test_a_front_is_printed_with_its_proof(capsys: pytest.CaptureFixture[str]) -> None:
-    _print(Tuned(for_a_front(), plan(), of_a_front()), is_json=False)
-    said = capsys.readouterr().out
-    words = ("member-2 (trial 3) has besides:", "Measured afresh, against", "choose one", "\nReport: ")
-    places = [said.index(one) for one in words]
-    assert places == sorted(places)
-
-
-def test_json_has_the_front(capsys: pytest.CaptureFixture[str]) -> None:
-    _print(Tuned(for_a_front(), plan(), of_a_front()), is_json=True)
-    document = json.loads(capsys.readouterr().out)
-    assert document["tuning"]["aims"] == ["throughput", "wal"]
-    assert document["tuning"]["members"][1]["point"]["wal_compression"] == "lz4"
-    front = document["front"]
-    assert front["aims"] == ["throughput", "wal"]
-    second = front["members"][1]
-    assert second["name"] == "member-2"
-    assert 0.53 < second["effects"]["wal"]["low"] < 0.55 < second["effects"]["wal"]["high"] < 0.57
-    assert front["members"][2]["like"] == "member-2"
-    assert front["members"][3]["worse_than"] == "member-2"

@@ -90,8 +90,8 @@ def test_a_study_takes_its_own_sizes_and_no_others(study: str, option: str) -> N
             "leave out --scale and --generator",
         ),
         (
-            "clients --dsn x --generator pgbench --accept --emulated",
-            "a running server is measured as it is: it takes no --accept, --emulated, --generator",
+            "clients --dsn x --generator pgbench --accept",
+            "a running server is measured as it is: it takes no --accept, --generator",
             "leave them out",
         ),
     ],

@@ -43,7 +43,7 @@ def test_one_server_is_named_not_two(option: str) -> None:
     )
 
 
-@pytest.mark.parametrize("option", ["layers all", "attribute", "resume 20261125-201500-tune", "aim wal"])
+@pytest.mark.parametrize("option", ["layers all", "attribute", "resume 20261125-201500-tune"])
 def test_options_of_scratch_servers_are_refused(option: str) -> None:
     name = option.partition(" ")[0]
     assert refused(f"--dsn service=x --allow-load --{option}").message == (

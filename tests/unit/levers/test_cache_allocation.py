@@ -200,19 +200,3 @@ def test_its_state_follows_the_group_and_its_tasks() -> None:
     assert found["not mounted"].detail == "cat_l3; /sys/fs/resctrl is not mounted"
     assert found["whole"].detail == "L3 has 11 parts, for 16 groups"
     assert found["left"].detail == "/sys/fs/resctrl/pgdyno has L3:0=1ff, and has no process in it"
-
-
-def test_what_was_planned_is_compared_with_the_kernels_division() -> None:
-    caches, wanted = {"L3": ELEVEN_PARTS}, f"L3:0=1ff for {DIRECTORY}"
-    files = {"/sys/fs/resctrl/pgdyno/schemata": wanted, "/sys/fs/resctrl/schemata": "L3:0=600"}
-    host = divisible(caches, {"": "L3:0=7ff", "pgdyno": "L3:0=1ff"})
-    ctx = replace(context_of(host, server_of(), BY_NAME), planned_files=files)
-    assert [one.is_met for one in LEVER.verify(ctx)] == [True, False]
-
-
-def test_other_caches_that_the_kernel_shows_are_not_compared() -> None:
-    caches, wanted = {"L2": ELEVEN_PARTS, "L3": ELEVEN_PARTS}, f"L3:0=1ff for {DIRECTORY}"
-    host = divisible(caches, {"": "L2:0=7ff L3:0=7ff", "pgdyno": "L2:0=7ff L3:0=1ff"})
-    files = {"/sys/fs/resctrl/pgdyno/schemata": wanted}
-    ctx = replace(context_of(host, server_of(), BY_NAME), planned_files=files)
-    assert [one.is_met for one in LEVER.verify(ctx)] == [True]

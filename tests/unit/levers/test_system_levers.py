@@ -197,17 +197,6 @@ class TestHugePagePool:
         ctx = context(server=server_of(18, changes={"huge_pages": "off"}), planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx) == "the server does not ask for huge pages: huge_pages is off"
 
-    def test_it_is_verified_by_what_the_numa_nodes_have_together(self) -> None:
-        nodes = {
-            f"/sys/devices/system/node/node{number}/hugepages/hugepages-2048kB/nr_hugepages": count
-            for number, count in {0: "1000", 1: "1170"}.items()
-        }
-        ctx = context(host_of(kernel_files=nodes), planned_files={SMALL_POOL: "2170"})
-        (evidence,) = LEVERS["huge_page_pool"].verify(ctx)
-        assert (evidence.effective, evidence.is_met) == ("2170", True)
-        one_page_more = replace(ctx, planned_files={SMALL_POOL: "2171"})
-        assert not LEVERS["huge_page_pool"].verify(one_page_more)[0].is_met
-
 
 class TestTransparentHugePages:
     POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"

@@ -2,7 +2,7 @@
 
 It is made in stages that are done once.
 
-    unpack → configure → [compile for counting → train → [compile for contexts → train on contexts]] → compile
+    unpack → configure → [compile for counting → train] → compile
            → [make it count branches → train on branches → rearrange] → verify → install
 
 A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever

@@ -12,8 +12,6 @@ from pgdyno.journal.files.source_tree import opened_tree
 from pgdyno.model.errors import UsageError
 from pgdyno.model.plans.recipe import (
     AUTO,
-    CLANG,
-    CONTEXTS,
     STRONGEST,
     WITHOUT_BOLT,
     Recipe,
@@ -134,26 +132,13 @@ def _compiler(
     """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
     missing = [Need("llvm-bolt", PACKAGE)] if recipe.is_rearranged and bolt is None else []
     missing += missing_programs()
-    compiler = find_compiler(_compiler_name(request, recipe), recipe, foreign, missing)
+    compiler = find_compiler(request.compiler, recipe, foreign, missing)
     missing += missing_headers(compiler.cc, foreign)
     if inherited is not None:
         missing += missing_features(inherited.features, inherited.major, compiler.cc)
     if missing:
         raise missing_error(missing, foreign)
     return compiler
-
-
-def _compiler_name(request: BuildRequest, recipe: Recipe) -> str:
-    """Return the compiler to look for. Raises: UsageError if the requested one cannot follow the recipe."""
-    if not recipe.is_counted_by_context:
-        return request.compiler
-    if request.compiler not in (AUTO, CLANG):
-        raise UsageError(
-            f"--compiler {request.compiler} does not know {CONTEXTS}",
-            detail=f"requested: {recipe.name}; clang alone counts by where a function was inlined",
-            hint="--compiler clang, or leave cspgo out",
-        )
-    return CLANG
 
 
 def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFeatures | None:

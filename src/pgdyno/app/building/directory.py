@@ -5,7 +5,7 @@ builds/built-<id>/          the caller's: nobody else may put links into it
     log  rearranged.log     what configure and make have printed, and what BOLT
     source/                 the servers' account's, and so are all others
     extensions/             trees of extensions that are not PostgreSQL's own
-    counts/  contexts/      what trained programs have counted, for the compiler: first, and once optimised
+    counts/                 what trained programs have counted, for the compiler
     branches/               the same for BOLT
     objects/                what is linked in besides PostgreSQL's own
     counting/  built/       installations: of the program that counts, and of the one that is built by that
@@ -58,11 +58,6 @@ class BuildDirectory:
     def counts(self) -> Path:
         """The compiler's profile data."""
         return self.root / "counts"
-
-    @property
-    def contexts(self) -> Path:
-        """The compiler's profile data by context."""
-        return self.root / "contexts"
 
     @property
     def objects(self) -> Path:

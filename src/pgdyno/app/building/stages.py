@@ -108,9 +108,6 @@ class Building:
         if self.plan.recipe.is_counted:
             yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
             yield Stage("train", training_s, self._train)
-        if self.plan.recipe.is_counted_by_context:
-            yield Stage("compile for contexts", 400, self._alone(self._compile_for_contexts))
-            yield Stage("train on contexts", training_s, self._train_on_contexts)
         yield Stage("compile", 340, self._alone(self._compile))
         if self.plan.bolt is not None:
             yield Stage("make it count branches", 20, self._alone(self._make_it_count_branches))
@@ -157,32 +154,21 @@ class Building:
         self._making.configure((f"--prefix={self._at.prefix}", *self.plan.options), watch)
 
     def _compile_for_counting(self, watch: Watch) -> None:
-        self._compile_and_stage(self.plan.counting(self._at.counts), watch)
-
-    def _compile_for_contexts(self, watch: Watch) -> None:
-        gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
-        self._compile_and_stage(self.plan.counting(self._at.contexts, self._at.counts), watch)
-
-    def _compile_and_stage(self, variables: Mapping[str, str], watch: Watch) -> None:
+        variables = self.plan.counting(self._at.counts)
         self._making.clean()  # of what an interrupted try has left
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("counting"), variables)
 
     def _train(self, watch: Watch) -> None:
-        self._train_into(self._at.empty("counts"), watch)
-
-    def _train_on_contexts(self, watch: Watch) -> None:
-        self._train_into(self._at.empty("contexts"), watch)
-
-    def _train_into(self, counts: Path, watch: Watch) -> None:
-        environment = self.plan.compiler.counting_environment(counts)
+        environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
         counting = installation_at(self._at.staged("counting") / "bin", self.place.account)
         self.parts.train(counting, self._plain, environment, self.lessons, self.progress, watch)
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
         self._at.log.unlink()  # of the program that is not installed
-        self._gather_last()
+        if self.plan.recipe.is_counted:
+            gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
         if self.plan.recipe.is_on_huge_pages:
             self._compile_object()
         variables = self._final
@@ -191,13 +177,6 @@ class Building:
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("built"), variables)
         install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)
-
-    def _gather_last(self) -> None:
-        if self.plan.recipe.is_counted_by_context:
-            at = self._at
-            gather(self.plan.compiler, at.contexts, at.source, self._run_as, earlier=at.counts)
-        elif self.plan.recipe.is_counted:
-            gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
 
     def _compile_object(self) -> None:
         """Compile the additional objects, from a copy that the account can read."""
@@ -261,8 +240,7 @@ class Building:
 
     @property
     def _final(self) -> Mapping[str, str]:
-        counts = self._at.contexts if self.plan.recipe.is_counted_by_context else self._at.counts
-        return self.plan.final(counts, self._at.objects)
+        return self.plan.final(self._at.counts, self._at.objects)
 
     @cached_property
     def _modules(self) -> tuple[str, ...]:

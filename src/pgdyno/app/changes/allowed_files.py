@@ -15,7 +15,7 @@ from os.path import realpath
 from pgdyno.experiments.peers.tuned_profile import PROFILE
 from pgdyno.levers import load
 from pgdyno.levers.engine.context import matches
-from pgdyno.levers.system.irq_affinity import AFFINITIES
+from pgdyno.levers.system.checked_network import AFFINITIES
 from pgdyno.model.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.model.hosts.kernel_file import COUPLED, display_name, sysctl_path
 from pgdyno.model.variants.refused_kernel_files import why_refused_file

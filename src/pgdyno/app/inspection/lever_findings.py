@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 
 from pgdyno import levers
 from pgdyno.app.inspection.inspect import Inspection
 from pgdyno.app.inspection.server_programs import probe_of
-from pgdyno.levers._contract import LeverModule, PlanContext
+from pgdyno.levers._contract import LeverModule, PlanContext, page_of
 from pgdyno.levers.engine.planner import PlanRequest, context_of, run_levers
 from pgdyno.levers.engine.resources import Figures
 from pgdyno.model.errors import UsageError
@@ -73,5 +72,5 @@ def _finding(
 
 def _entry(module: LeverModule, finding: LeverFinding | None) -> LeverEntry:
     lever = module.LEVER
-    page = inspect.cleandoc(module.__doc__ or "")
+    page = page_of(module)
     return LeverEntry(lever.name, lever.title, lever.layer, lever.maturity.value, lever.risk, page, finding)

@@ -25,7 +25,6 @@ class Conditions:
     accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
     accepts_patches: bool = False  # to PostgreSQL's source, in the builds that a plan may choose
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
-    accepts_emulation: bool = False  # of a server for another machine: for what it does, not how fast
     look: Look | None = None  # asked once, after the fewest rounds that a verdict takes: whether to stop
     cell: CellHosts | None = None  # whose load hosts issue the load; else this machine does
     allows_fewer: bool = False  # whether to go on without a load host that is lost

@@ -25,7 +25,7 @@ from pgdyno.levers.engine.sharing import not_shareable
 from pgdyno.levers.engine.sharing_memory import MEMORY_SHARE
 from pgdyno.model import numbers
 from pgdyno.model.cells.cell import CellHosts
-from pgdyno.model.errors import MemoryProofError, RefusedError
+from pgdyno.model.errors import MemoryProofError
 from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
 from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.study import Study
@@ -44,9 +44,8 @@ def measure(
     """Run a study on scratch servers and return the experiment.
 
     Where the memory of a duet's servers does not fit, trials alternate instead, and a note says so.
-    Raises: RefusedError for a server that an emulator would run, unless that is accepted, and then for
-    several variants: two such servers say nothing about each other; or for a file of the kernel that may
-    not be set. UsageError for a precision that is too fine. VariantError for what no server is given.
+    Raises: RefusedError for a server that an emulator would run, or for a file of the kernel that may not be
+    set. UsageError for a precision that is too fine. VariantError for what no server is given.
     LockHeldError if another pgdyno, of any home, keeps this machine's CPUs awake. Whatever measuring raises.
     """
     began = time.monotonic()
@@ -59,12 +58,11 @@ def measure(
             study.variants,
             progress,
             is_isolated=study.design.is_isolated,
-            is_timed=not conditions.accepts_emulation,
         ) as opened,
         closing(open_store()) as store,
     ):
         arena, study = loaded_from_cell(opened, study, conditions, progress)
-        context = _labelled(context or Context(), study, arena)
+        context = context or Context()
         if conditions.cell is not None:
             context = _loaded_from(conditions.cell, context, arena)
         _require_disk(study, arena, conditions.workloads)
@@ -119,19 +117,6 @@ def _keep_awake(
     if conditions.resume:
         return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
     return keeper.find(study.variants, conditions.as_booted)
-
-
-def _labelled(context: Context, study: Study, arena: ScratchArena) -> Context:
-    """Return the context with the machine of an emulated server. Raises: RefusedError as above."""
-    machines = [arena.installation_of(variant).foreign_machine for variant in study.variants]
-    emulated = next(filter(None, machines), "")
-    if emulated and len(study.variants) > 1:
-        raise RefusedError(
-            "an emulated server is not compared with another one",
-            detail=f"its programs are for {emulated}: their speed here is the emulator's",
-            hint="run one variant alone, to see whether it works: pgdyno bench --emulated",
-        )
-    return replace(context, emulated_machine=emulated)
 
 
 def _loaded_from(cell: CellHosts, context: Context, arena: ScratchArena) -> Context:

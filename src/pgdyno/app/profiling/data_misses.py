@@ -1,31 +1,25 @@
-"""The data cache misses of a session by structure: alone, and beside another session on its CPU.
+"""The data cache misses of a session by structure.
 
-Traces of sessions' accesses to memory go through simulated caches of this processor's geometry.
+The trace of its accesses to memory goes through simulated caches of this processor's geometry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.profiling.session_traces import SessionToTrace, SessionTrace, session_traces
-from pgdyno.app.profiling.turns_of_traces import traced_turns
+from pgdyno.app.profiling.session_traces import SessionToTrace, SessionTrace, session_trace
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
 from pgdyno.host.processes.process_memory import read_places
-from pgdyno.host.tracing.controlled import Wrap
-from pgdyno.host.tracing.gdb import read_types
 from pgdyno.model import numbers
 from pgdyno.model.errors import MeasurementError
 from pgdyno.model.facts import Unknown
 from pgdyno.model.profiles.data_misses import DataMisses
-from pgdyno.model.profiles.element_layout import ElementLayout
 from pgdyno.model.profiles.process_memory import SharedArea, SharedMemory
 from pgdyno.model.variants.variant import Variant
-from pgdyno.profiling.misses.element_types import ELEMENT_TYPES, parse_elements
 from pgdyno.profiling.misses.loaded_program import LoadedProgram
 from pgdyno.profiling.misses.lru import SplitCaches, split_caches
 from pgdyno.profiling.misses.pages import page_kind
@@ -71,7 +65,7 @@ def require_traceable(traced: SessionToTrace, *, has_tracer: bool, room_bytes: i
 def data_misses(
     arena: ScratchArena, variant: Variant, traced: SessionToTrace, caches: SplitCaches, directory: Path
 ) -> DataMisses:
-    """Let sessions do their transactions on a fresh server, and return the misses of the first.
+    """Let a session do its transactions on a fresh server, and return its misses.
 
     The arena's servers run under lackey, which writes into a directory. Raises: MeasurementError if it has
     written nothing, and whatever starting servers and issuing loads raises.
@@ -80,15 +74,12 @@ def data_misses(
     arena.restore((variant,), (0,), data_set)
     with arena.arms((variant,), (0,), data_set) as [arm]:
         shared = _shared_memory(arm, arena.installation_of(variant).major)
-        one, *others = session_traces(arena, arm, traced, directory)
+        one = session_trace(arena, arm, traced, directory)
         program = _program(traced, one)
-        alone = _alone(one, caches.empty())
-        turns = traced_turns(program, one, others, caches.empty())
+        alone = _alone(one, caches)
         structures = structures_in(one.mappings, shared, program.path)
-        in_turns = None if isinstance(turns, Unknown) else turns
-        kinds = _kinds(arm, structures, (alone, *([in_turns.found.misses] if in_turns else ())))
+        kinds = _kinds(arm, structures, alone)
     arena.discard((variant,), (0,), data_set)
-    elements = _elements(traced.program, arena.workspace.account.command, caches.line_bytes)
     structure_of = partial(structures.named, kinds={} if isinstance(kinds, Unknown) else kinds)
     transactions = one.transactions
     return DataMisses(
@@ -96,13 +87,7 @@ def data_misses(
         transactions=transactions,
         instructions=alone.instructions / transactions,
         structures=by_structure(alone, structure_of, program.function_at, transactions),
-        in_turns=in_turns.compared(alone, structure_of, transactions) if in_turns else None,
-        elements=() if isinstance(elements, Unknown) else elements,
-        remarks=(
-            DATA_MISSES_LIMITS,
-            *(in_turns.limits(traced.workload) if in_turns else ()),
-            *_reasons(turns, kinds, elements),
-        ),
+        remarks=(DATA_MISSES_LIMITS, *((kinds.reason,) if isinstance(kinds, Unknown) else ())),
     )
 
 
@@ -124,25 +109,13 @@ def _alone(session: SessionTrace, caches: SplitCaches) -> Tally:
     return tally(session.counted(), caches)
 
 
-def _reasons(*found: object) -> tuple[str, ...]:
-    return tuple(one.reason for one in found if isinstance(one, Unknown))
-
-
-def _elements(program: Path, wrap: Wrap, line_bytes: int) -> tuple[ElementLayout, ...] | Unknown:
-    """Return the elements of arrays in shared memory, or why their layouts are not told."""
-    words = read_types(program, ELEMENT_TYPES, wrap)
-    if isinstance(words, Unknown):
-        return Unknown(f"alignment and padding of structures are not told: {words.reason}")
-    return parse_elements(words, line_bytes)
-
-
-def _kinds(arm: Arm, structures: Structures, tallies: Iterable[Tally]) -> dict[int, str] | Unknown:
+def _kinds(arm: Arm, structures: Structures, found: Tally) -> dict[int, str] | Unknown:
     """Return the kinds of the pages that were missed, by address; or why they are not told."""
     blocks = structures.blocks
     if isinstance(blocks, Unknown):
         return Unknown(f"simulated: {blocks.reason}")
-    found = {blocks.page_of(address) for one in tallies for address, _ in one.l1d}
-    pages = [page for page in found if page is not None]
+    missed = {blocks.page_of(address) for address, _ in found.l1d}
+    pages = [page for page in missed if page is not None]
     contents = read_places(Tree(), arm.postmaster_pid, pages, blocks.block_bytes).value
     if isinstance(contents, Unknown):
         return Unknown(f"simulated: kinds of pages are not told: the server's memory: {contents.reason}")

@@ -1,15 +1,14 @@
-"""Traces of sessions' accesses to memory: of one server, each cut where its client rests.
+"""The trace of a session's accesses to memory, cut where its client rests.
 
 The server runs under valgrind's lackey, which writes a line for each access. Transactions count from where a
 session rests after some of them, with plans and catalogs in its caches, to where it rests after some more.
-Sessions before have done the same transactions, so that their pages are in shared buffers.
+A session before has done the same transactions, so that their pages are in shared buffers.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,15 +64,10 @@ class SessionToTrace:
         return max(_LEAST_LEAD, min(_MOST_LEAD, lead)), max(_FEWEST, min(_MOST, wanted))
 
     @property
-    def sessions(self) -> int:
-        """How many are traced: the second one takes turns with the first, unless it would have to wait."""
-        return 1 if self.workload.hot_rows == 1 else 2
-
-    @property
     def needed_bytes(self) -> int:
-        """The room on the disk for the traces; those of the sessions before them are removed."""
+        """The room on the disk for the trace; that of the session before it is removed."""
         bytes_of_one = _TRACE_BYTES * self.instructions * sum(self.transactions)
-        return round(self.sessions * bytes_of_one * _SLACK) + _OTHER_BYTES
+        return round(bytes_of_one * _SLACK) + _OTHER_BYTES
 
 
 @dataclass(frozen=True)
@@ -95,25 +89,18 @@ class SessionTrace:
         return read_own_pieces(self.file, self.begin, self.end)
 
 
-def session_traces(
-    arena: ScratchArena, arm: Arm, traced: SessionToTrace, directory: Path
-) -> tuple[SessionTrace, ...]:
-    """Let sessions that are connected together do their transactions one after the other.
+def session_trace(arena: ScratchArena, arm: Arm, traced: SessionToTrace, directory: Path) -> SessionTrace:
+    """Let a session do its transactions.
 
-    They draw different rows. Raises: MeasurementError if they are not whole, or not readable.
+    Raises: MeasurementError if its trace is not whole, or not readable.
     """
     lead, wanted = traced.transactions
-    seeds = range(traced.seed, traced.seed + traced.sessions)
-    for seed in seeds:
-        ended_session(arena, arm, traced.workload, seed, round((lead + wanted) * _SLACK))
-        remove_traces_of_ended(directory)
-    with ExitStack() as connected:
-        sessions = []
-        for seed in seeds:
-            run = connected.enter_context(arena.loads.resting(arm, traced.workload, seed))
-            sessions.append((run, working_session(arm)))
-            session_mappings(Tree(), sessions[-1][1])  # without the right to, traces would be for nothing
-        return tuple(_trace(run, pid, trace_of(directory, pid), (lead, wanted)) for run, pid in sessions)
+    ended_session(arena, arm, traced.workload, traced.seed, round((lead + wanted) * _SLACK))
+    remove_traces_of_ended(directory)
+    with arena.loads.resting(arm, traced.workload, traced.seed) as run:
+        pid = working_session(arm)
+        session_mappings(Tree(), pid)  # without the right to, the trace would be for nothing
+        return _trace(run, pid, trace_of(directory, pid), (lead, wanted))
 
 
 def _trace(run: RestingRun, pid: int, file: Path, transactions: tuple[int, int]) -> SessionTrace:

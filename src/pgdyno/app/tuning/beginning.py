@@ -25,7 +25,6 @@ def begun_search(request: TuneRequest, space: Space, notes: tuple[str, ...]) -> 
         subject=_subject(request),
         space=space,
         notes=notes,
-        aims=request.aims or (),
     )
 
 
@@ -40,7 +39,15 @@ def earlier_search(request: TuneRequest) -> Tuning | None:
 
 
 def unfinished(tuning: Tuning) -> Tuning:
-    """Return a search without a trial that was interrupted. Raises: UsageError if it has its proof."""
+    """Return a search without a trial that was interrupted.
+
+    Raises: UsageError if it has its proof, or was for several aims, as earlier versions could search.
+    """
+    if tuning.aims:
+        raise UsageError(
+            f'the search "{tuning.id}" was for several aims: {", ".join(tuning.aims)}',
+            hint="begin a new one, without --resume: it is for throughput",
+        )
     if tuning.experiment is not None:
         raise UsageError(
             f'the search "{tuning.id}" is finished',

@@ -1,103 +1,111 @@
-"""Configurations that earlier searches and experiments ended with, to begin a search with."""
+"""Configurations of earlier searches and experiments, to be tried right after the plan."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.app.tuning.tune_request import TuneRequest
-from pgdyno.experiments.machines.nearness import Circumstances, circumstances_of
-from pgdyno.model.errors import StorageError, UsageError
-from pgdyno.model.experiments.at_load import AT_LOAD
+from pgdyno.experiments.machines.recorded_facts import fact_at
+from pgdyno.model.errors import SettingError, StorageError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.ports import Progress
-from pgdyno.model.tuning.space import BUILD
-from pgdyno.model.tuning.tuning import FIRST_MEMBER, TUNED, Tuning
+from pgdyno.model.servers.server import Server
+from pgdyno.model.tuning.space import BUILD, Point, Space
+from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.search.warm_start import NumberOf, point_within
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.tunings import SUFFIX, load_tuning
 
-SIMILAR = "similar"
-"""The source that is all experiments of this user's store, imported ones included."""
-_NAMES = (TUNED, FIRST_MEMBER, PLAN)  # of the variant that is taken, the first that is there
-_ANY_NAME = f'"{TUNED}", "{FIRST_MEMBER}" or "{PLAN}"'
+_NAMES = (TUNED, PLAN)  # of the variant that is taken, the first that is there
 _SLOWER = "it was slower there than the default"
-HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
+_HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
 
 
 @dataclass(frozen=True)
 class EarlierConfiguration:
     """A configuration as it was elsewhere, and how the user named where.
 
-    ``is_named``: by itself, so that it is tried however far away it is; others are chosen by nearness.
-    ``problem`` is why such a one is not used; of a named one it is only told.
+    ``major`` is PostgreSQL's, None: unknown. ``problem`` is what speaks against it; it is tried all the same.
     """
 
     source: str
     settings: Mapping[str, str]
-    circumstances: Circumstances = field(default_factory=Circumstances)
-    is_named: bool = True
+    major: int | None
     problem: str = ""
-    created: str = ""  # its experiment, ISO 8601
 
 
-def earlier_configurations(request: TuneRequest, progress: Progress) -> tuple[EarlierConfiguration, ...]:
-    """Return the configurations of the sources of a warm start.
+@dataclass(frozen=True)
+class WarmStart:
+    """Points to try right after the plan, with a note on each."""
 
-    A source is the id or the file of a search or experiment, a directory of bundles, or ``SIMILAR``.
-    Raises: UsageError for a named one of another major version, or without a configuration, and where none
-    of many has one; StorageError for a named one that cannot be read.
+    points: tuple[Point, ...]
+    notes: tuple[str, ...]
+
+
+def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
+    """Return the configurations of a warm start, each named by the id or the file of a search or experiment.
+
+    Raises: UsageError for one of another major version, or without a configuration; StorageError.
     """
     installation = request.conditions.installation
     major = 0 if installation is None else installation.major
-    return tuple(one for source in request.warm_start for one in _of_source(source, major, progress))
+    return tuple(_usable(_read(source), major) for source in request.warm_start)
 
 
-def _of_source(source: str, major: int, progress: Progress) -> tuple[EarlierConfiguration, ...]:
-    if source != SIMILAR and not Path(source).is_dir():
-        return (_usable(_read(source), major),)
-    found = tuple(_of_store() if source == SIMILAR else _of_directory(Path(source), progress))
-    if not found:
-        where = "stored here" if source == SIMILAR else f'in "{source}"'
+def warm_start(
+    space: Space, earlier: Sequence[EarlierConfiguration], server: Server, progress: Progress
+) -> WarmStart:
+    """Return the points of a space that are most like these configurations. Its notes are announced.
+
+    Raises: UsageError if the space has nothing of one.
+    """
+    points = tuple(_point(space, one, _number_of(server)) for one in earlier)
+    notes = tuple(_note(one, point) for one, point in zip(earlier, points, strict=True))
+    for note in notes:
+        progress.step(note)
+    return WarmStart(points, notes)
+
+
+def _point(space: Space, one: EarlierConfiguration, number_of: NumberOf) -> Point:
+    point = point_within(space, one.settings, number_of)
+    if not point:
         raise UsageError(
-            f"no experiment {where} has a configuration to begin with",
-            detail=f"those of tune and accelerate have one, a variant named {_ANY_NAME}",
-            hint="leave out --warm-start, or name a bundle; pgdyno bundle import stores one",
+            f'nothing of "{one.source}" can be tried here',
+            detail=f"it sets {_names(one.settings)}; this search varies "
+            f"{_names(each.key for each in space.dimensions)}",
+            hint=_HINT,
         )
-    return found
+    return point
 
 
-def _of_store() -> Iterator[EarlierConfiguration]:
-    """Yield the configuration of each stored experiment that has one."""
-    with closing(open_store()) as store:
-        for id_ in store.ids():
-            if not id_.endswith(AT_LOAD):
-                yield from _among_others(id_, partial(store.load_head, id_))
+def _note(one: EarlierConfiguration, point: Point) -> str:
+    said = ", ".join(f"{display_name(key)}={value}" for key, value in point.items())
+    problem = f" ({one.problem})" if one.problem else ""
+    return f"tried after the plan, as it is in {one.source} or nearest to that: {said}{problem}"
 
 
-def _of_directory(directory: Path, progress: Progress) -> Iterator[EarlierConfiguration]:
-    """Yield the configuration of each bundle that has one."""
-    progress.step(f"reading the bundles in {directory}")
-    for path in sorted(one for one in directory.glob("*.zip") if one.is_file()):
-        yield from _among_others(str(path), partial(_unpacked, path))
+def _number_of(server: Server) -> NumberOf:
+    def number_of(key: str, value: str) -> float | None:
+        try:
+            guc = server.settings.get(key)
+            return float(value if guc is None else guc.check(value))
+        except (SettingError, ValueError):
+            return None
+
+    return number_of
 
 
-def _among_others(source: str, load: Callable[[], Experiment]) -> Iterator[EarlierConfiguration]:
-    """Yield the configuration of an experiment, if it has one; or why it cannot be read."""
-    try:
-        found = _of_experiment(source, load())
-    except StorageError as error:
-        yield EarlierConfiguration(source, {}, is_named=False, problem=error.message)
-        return
-    if found.settings:
-        yield replace(found, is_named=False)
+def _names(keys: Iterable[str]) -> str:
+    return ", ".join(map(display_name, keys)) or "nothing"
 
 
 def _read(source: str) -> EarlierConfiguration:
@@ -113,39 +121,31 @@ def _read(source: str) -> EarlierConfiguration:
 
 
 def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
-    """Return a configuration that was named. Raises: UsageError for another major version, or none."""
-    found = one.circumstances.major
-    if found != major:
+    """Return a configuration. Raises: UsageError for one of another major version, or none."""
+    if one.major != major:
         raise UsageError(
-            f'"{one.source}" is of PostgreSQL {found or "of an unknown version"}',
+            f'"{one.source}" is of PostgreSQL {one.major or "of an unknown version"}',
             detail=f"what was good there may be another thing for PostgreSQL {major}",
-            hint=HINT,
+            hint=_HINT,
         )
     if not one.settings:
         raise UsageError(
             f'"{one.source}" has no configuration to begin with',
-            detail=f"neither an answer nor a variant named {_ANY_NAME} with changes is in it",
-            hint=HINT,
+            detail=f'neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes is in it',
+            hint=_HINT,
         )
     return one
 
 
 def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
-    """Return the answer of a search: the front's first member, or its best trial.
-
-    The host is that of its proof, if that is here.
-    """
-    server = tuning.subject.partition(";")[0]
+    """Return the answer of a search, or its best trial."""
     best = {} if tuning.winner is None else tuning.winner.point
-    if tuning.members:
-        best = tuning.members[0].point
-    major = re.match(r"\d+", server.rpartition(" ")[2])
     proof = _proof_of(tuning)
-    if proof is None:
-        there = Circumstances(major=int(major[0]) if major else None)
-        return EarlierConfiguration(source, tuning.answer or best, there)
-    problem = _why_worse(proof, TUNED if tuning.answer else FIRST_MEMBER)
-    return EarlierConfiguration(source, tuning.answer or best, circumstances_of(proof), problem=problem)
+    if proof is not None:
+        return EarlierConfiguration(source, tuning.answer or best, _major(proof), _why_worse(proof, TUNED))
+    server = tuning.subject.partition(";")[0]
+    major = re.match(r"\d+", server.rpartition(" ")[2])
+    return EarlierConfiguration(source, tuning.answer or best, int(major[0]) if major else None)
 
 
 def _proof_of(tuning: Tuning) -> Experiment | None:
@@ -154,20 +154,19 @@ def _proof_of(tuning: Tuning) -> Experiment | None:
 
 
 def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
-    """Return an experiment's answer, first member or plan; no settings if none."""
+    """Return an experiment's answer, or its plan; no settings if none."""
     by_name = {one.name: one for one in experiment.variants}
     variant = next((by_name[name] for name in _NAMES if name in by_name), None)
-    there = circumstances_of(experiment)
     if variant is None:
-        return EarlierConfiguration(source, {}, there)
+        return EarlierConfiguration(source, {}, _major(experiment))
     build = {} if variant.server is None else {BUILD: variant.server}
-    return EarlierConfiguration(
-        source,
-        {**variant.settings, **build},
-        there,
-        problem=_why_worse(experiment, variant.name),
-        created=experiment.created,
-    )
+    settings = {**variant.settings, **build}
+    return EarlierConfiguration(source, settings, _major(experiment), _why_worse(experiment, variant.name))
+
+
+def _major(experiment: Experiment) -> int | None:
+    version = re.match(r"\d{1,4}", str(fact_at(experiment.server, "version") or ""))
+    return int(version[0]) if version else None
 
 
 def _why_worse(experiment: Experiment, variant: str) -> str:

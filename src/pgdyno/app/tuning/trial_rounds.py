@@ -7,7 +7,7 @@ search finds is proven afterwards by an experiment of its own, which keeps every
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -37,7 +37,6 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.ports import Progress
-from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
@@ -56,9 +55,8 @@ class TrialRounds:
     """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
 
     ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
-    experiment, and were taken all the same. ``aims`` are those of a search that has several, and
-    ``worst_case`` the memory in bytes that a server of a point may take. ``expected_noise`` is that of a
-    round, until some are measured. ``notes`` tell of load hosts, and of those that were lost: ``after_loss``.
+    experiment, and were taken all the same. ``expected_noise`` is that of a round, until some are measured.
+    ``notes`` tell of load hosts, and of those that were lost: ``after_loss``.
     """
 
     arena: ScratchArena | AttachedArena
@@ -67,8 +65,6 @@ class TrialRounds:
     workloads: Mapping[str, Workload]
     design: Design
     progress: Progress
-    aims: tuple[Aim, ...] = ()
-    worst_case: Callable[[Point], int] = lambda _: 0
     number: int = 0
     disturbed: int = 0
     expected_noise: float = SIDE_BY_SIDE
@@ -93,7 +89,6 @@ class TrialRounds:
             to_default=_mean([one.to_default for one in found.values()]),
             incumbent_to_default=_mean([one.incumbent_to_default for one in found.values()]),
             by_workload=found,
-            by_aim={aim: self._over_default(aim, counted, candidate) for aim in self.aims},
         )
 
     def pair(self, winner: Point, remaining: Point) -> tuple[float, ...]:
@@ -111,23 +106,6 @@ class TrialRounds:
         """Return a point, whole, with the pool that its server had."""
         settings = self.variant(CANDIDATE, point).settings
         return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
-
-    def _over_default(self, aim: Aim, counted: Counted, candidate: Point) -> float:
-        """Return ln(candidate / default) of an aim, the mean over workloads.
-
-        Raises: MeasurementError if a workload does not give it.
-        """
-        if aim.metric is None:
-            return math.log(self.worst_case(candidate) / self.worst_case({}))
-        found = []
-        for workload, blocks in counted.items():
-            if not all(arm.values.get(aim.metric, 0.0) > 0 for block in blocks for arm in block.arms):
-                raise MeasurementError(
-                    f"{workload} gave no figure of {aim.label}", hint=f"leave out --aim {aim}"
-                )
-            logs = _mean_logs(blocks, aim.metric)
-            found.append(logs[CANDIDATE] - logs[DEFAULT])
-        return _mean(found)
 
     def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
         """Measure a candidate beside others.
@@ -249,10 +227,10 @@ def _counting(blocks: Sequence[Block], names: Sequence[str]) -> Counted:
     return by_workload if all(by_workload.values()) else {}
 
 
-def _mean_logs(blocks: Sequence[Block], metric: str = THROUGHPUT) -> dict[str, float]:
-    """Return the mean logarithm of a metric of each server, by name."""
+def _mean_logs(blocks: Sequence[Block]) -> dict[str, float]:
+    """Return the mean logarithm of each server's throughput, by name."""
     names = [arm.variant for arm in blocks[0].arms]
-    return {name: _mean([_log_of(block, name, metric) for block in blocks]) for name in names}
+    return {name: _mean([_log_of(block, name) for block in blocks]) for name in names}
 
 
 def _counted(block: Block) -> Block:
@@ -260,8 +238,8 @@ def _counted(block: Block) -> Block:
     return replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
 
 
-def _log_of(block: Block, name: str, metric: str) -> float:
-    return next(math.log(arm.values[metric]) for arm in block.arms if arm.variant == name)
+def _log_of(block: Block, name: str) -> float:
+    return next(math.log(arm.values[THROUGHPUT]) for arm in block.arms if arm.variant == name)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -12,7 +12,6 @@ from pgdyno.app.arenas.datasets import is_loaded
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.profiling.profile import is_profiled
 from pgdyno.app.tuning.beginning import earlier_search
-from pgdyno.app.tuning.front_proof import one_block_a_round
 from pgdyno.app.tuning.rounds_in_place import design_in_place
 from pgdyno.app.tuning.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 from pgdyno.experiments.decisions.time_needed import TimeNeeded, time_needed
@@ -42,12 +41,11 @@ class _Needed:
 def trials_within(request: TuneRequest) -> str:
     """Return a sentence on how many configurations the budget holds, if each takes one round.
 
-    A search that is gone on with has its own aims. Raises: UsageError if the budget holds too few, or no
-    proof, with one that would do; as ``earlier_search`` does.
+    Raises: UsageError if the budget holds too few, or no proof, with one that would do; as ``earlier_search``
+    does.
     """
-    earlier = earlier_search(request)
-    asked = request if earlier is None else replace(request, aims=earlier.aims)
-    return _sentence(asked, _beside_each_other(asked))
+    earlier_search(request)
+    return _sentence(request, _beside_each_other(request))
 
 
 def trials_in_place(request: TuneRequest, limits: OwnerLimits, *, may_restart: bool = False) -> str:
@@ -72,24 +70,21 @@ def _beside_each_other(request: TuneRequest) -> _Needed:
         if installation is not None and not is_loaded(workspace(), one, installation)
     ]
     design = request.conditions.design
-    beside = _SERVERS - bool(request.aims)  # with several aims there is no incumbent
-    trial = time_needed(workloads, replace(design, blocks_per_round=1), beside, to_load)
+    trial = time_needed(workloads, replace(design, blocks_per_round=1), _SERVERS, to_load)
     servers = _SERVERS + (2 * MOST_PARTS if request.is_attributed else 0)
-    proof_design = one_block_a_round(design) if request.aims else for_arms(servers, design)
-    proof = time_needed(workloads, proof_design, servers, ())
+    proof = time_needed(workloads, for_arms(servers, design), servers, ())
     return _Needed(trial, proof, partial(_profile_s, request))
 
 
 def _sentence(request: TuneRequest, needed: _Needed) -> str:
     trial, proof = needed.trial, needed.proof
-    before_proof = SEARCH_SHARE if request.aims else SHORTEN_SHARE
 
     def least_s(budget_s: float) -> float:
         """Return the least budget, if as much is done before the search as with this one."""
         before_s = trial.preparation_s + needed.profile_s(budget_s)
         return max(
             (before_s + _LEAST_TRIALS * trial.round_s) / SEARCH_SHARE,
-            proof.measuring_s / (1 - before_proof),
+            proof.measuring_s / (1 - SHORTEN_SHARE),
         )
 
     searching_s = SEARCH_SHARE * request.budget_s - trial.preparation_s
@@ -105,8 +100,7 @@ def _sentence(request: TuneRequest, needed: _Needed) -> str:
         )
     return (
         f"{numbers.duration(request.budget_s)}: at most {max(trials, _LEAST_TRIALS)} configurations of about "
-        f"{numbers.duration(round(trial.round_s))} each, then "
-        f"{'a proof of the front' if request.aims else 'a shorter answer and its proof'}"
+        f"{numbers.duration(round(trial.round_s))} each, then a shorter answer and its proof"
     )
 
 

@@ -5,9 +5,6 @@ space      the plan's changes and other values of what levers may set; the profi
 search     default, incumbent and candidate side by side, candidate after candidate
 shorten    the winner without what does not pay, against the winner
 prove      default, plan and answer, in an experiment of its own: no round of the search is in its figures
-
-With several aims there is no incumbent, and instead of being made shorter an answer is chosen: the members of
-the front, all of which are proven.
 """
 
 from __future__ import annotations
@@ -27,11 +24,8 @@ from pgdyno.app.measuring.load_hosts.lost_host import after_loss_of
 from pgdyno.app.measuring.measure import measure
 from pgdyno.app.planning.known_builds import builds_to_choose
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
-from pgdyno.app.tuning.asked_aims import require_aims, with_aims
 from pgdyno.app.tuning.beginning import again, begun_search, earlier_search
-from pgdyno.app.tuning.earlier_configurations import earlier_configurations
-from pgdyno.app.tuning.first_points import circumstances_here, warm_start
-from pgdyno.app.tuning.front_proof import front_proof_of, with_members
+from pgdyno.app.tuning.earlier_configurations import earlier_configurations, warm_start
 from pgdyno.app.tuning.proof import proof_of
 from pgdyno.app.tuning.searched_space import Searched, searched_space
 from pgdyno.app.tuning.trial_rounds import TrialRounds
@@ -57,8 +51,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     began = time.monotonic()
     conditions = request.conditions
     earlier = earlier_search(request)
-    require_aims(request, earlier)
-    begin_with = earlier_configurations(request, progress)
+    begin_with = earlier_configurations(request)
     subject = inspect_scratch(request.base, conditions, request.plan.figures, progress)
     plan_request = replace(request.plan, builds=builds_to_choose(conditions))
     planned = plan_for(subject, request.base, conditions, plan_request)
@@ -77,27 +70,19 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     else:
         tuning = again(earlier, request, searched.notes)
     searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
-    is_split = conditions.design.is_isolated and conditions.cell is None
-    here = circumstances_here(request, subject, is_isolated=is_split)
-    begin = warm_start(tuning.space, begin_with, subject.server, here, progress)
+    begin = warm_start(tuning.space, begin_with, subject.server, progress)
     searched = replace(searched, first=begin.points)
     tuning = replace(tuning, notes=(*tuning.notes, *begin.notes))
     save_tuning(searches(), tuning)
     progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
-    with _rounds(request, searched, progress) as of_one_aim:
-        rounds = with_aims(of_one_aim, tuning.aims, planned)
+    with _rounds(request, searched, progress) as rounds:
         tuner = Tuner(request, searched, rounds, listener, began)
-        tuning = tuner.searched(tuning)
-        if tuning.aims:
-            tuning = with_members(request, searched, tuning, rounds, tuner.left_s)
-            proof = front_proof_of(request, searched, tuning, rounds, tuner.left_s)
-        else:
-            tuning = tuner.shortened(tuning)
-            proof = proof_of(request, searched, tuning, rounds)
+        tuning = tuner.shortened(tuner.searched(tuning))
+        proof = proof_of(request, searched, tuning, rounds)
         notes = (*tuning.notes, *rounds.notes, *disturbance_notes(rounds.disturbed))
         tuning = replace(tuning, notes=notes)
         save_tuning(searches(), tuning)
-    if tuning.answer or tuning.members:
+    if tuning.answer:
         listener.answered(tuning)  # before its proof, which can be interrupted
     else:
         return Tuned(tuning, searched.plan, None)

@@ -28,8 +28,7 @@ from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
 from pgdyno.app.studying.attached_clients import require_room
 from pgdyno.app.tuning.beginning import begun_search, unfinished
-from pgdyno.app.tuning.earlier_configurations import earlier_configurations
-from pgdyno.app.tuning.first_points import circumstances_here, warm_start
+from pgdyno.app.tuning.earlier_configurations import earlier_configurations, warm_start
 from pgdyno.app.tuning.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place
 from pgdyno.app.tuning.searched_space import searched_in_place
 from pgdyno.app.tuning.trial_rounds import DEFAULT
@@ -96,8 +95,7 @@ def tune_in_place(
         lines_in_place(searched.space, planned.plan, server, load_levers()), (), (), planned.plan.memory_proof
     )
     _require_appliable(access, plan, allowed, attached)
-    here = circumstances_here(request, attached.subject, is_isolated=False)
-    begin = warm_start(searched.space, earlier_configurations(request, progress), server, here, progress)
+    begin = warm_start(searched.space, earlier_configurations(request), server, progress)
     searched = replace(searched, first=begin.points)
     switch = Switch(access, request.base, plan, allowed.restart, allowed.is_standby_order_kept)
     tuning = begun_search(request, searched.space, (_NOTE, *searched.notes, *begin.notes))

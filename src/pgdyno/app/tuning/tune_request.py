@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.levers.engine.planner import PlanRequest
-from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.variants.variant import Variant
 from pgdyno.search.samplers import USUAL
 
@@ -22,8 +21,6 @@ class TuneRequest:
     ``most_trials`` None: as many as the time for searching holds. ``resume``: the search to go on with.
     ``is_attributed``: the proof also measures every part of the answer alone, and the answer without it.
     ``warm_start``: earlier searches and experiments whose configurations are tried right after the plan.
-    ``aims`` None: none was named, so that a search that is gone on with keeps its own, and a new one has
-    throughput alone; so it has if they are empty.
     """
 
     conditions: Conditions
@@ -35,4 +32,3 @@ class TuneRequest:
     resume: str | None = None
     is_attributed: bool = False
     warm_start: tuple[str, ...] = ()
-    aims: tuple[Aim, ...] | None = None

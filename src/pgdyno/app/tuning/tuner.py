@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Protocol
-
-import numpy as np
 
 from pgdyno.app.local_machine import workspace
 from pgdyno.app.tuning.noise_note import NOISE_NOTE, noise_note
@@ -22,7 +19,6 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.search.additive import least_first
-from pgdyno.search.front_race import ForTheFront
 from pgdyno.search.lost_in_noise import lost_in_noise
 from pgdyno.search.noise import noise_of
 from pgdyno.search.samplers import load as load_samplers
@@ -30,7 +26,6 @@ from pgdyno.search.samplers._contract import Sampler
 from pgdyno.search.searching import ForTheTop, search
 from pgdyno.search.shortening import remaining, shorten
 from pgdyno.search.warm_start import FirstPoints
-from pgdyno.search.weighted_aims import WeightedAims
 from pgdyno.store.tunings import save_tuning
 
 
@@ -78,7 +73,7 @@ class Tuner:
 
     def searched(self, tuning: Tuning) -> Tuning:
         """Return the search with more trials, until its time is over; one round is made in any case."""
-        sampler = _sampler(tuning)
+        sampler: Sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
         if first := self.searched_space.first:
             sampler = FirstPoints(sampler, [one for one in (tuning.space.plan, *first) if one])
 
@@ -94,7 +89,7 @@ class Tuner:
             self.searched_space.why_not,
             tuning.trials,
             lambda: self._is_over(SEARCH_SHARE),
-            race=ForTheFront(tuning.aims) if tuning.aims else ForTheTop(self.rounds.expected_noise),
+            race=ForTheTop(self.rounds.expected_noise),
         )
         began, rounds = time.monotonic(), 0
         for trial in trials:
@@ -109,7 +104,7 @@ class Tuner:
 
     def _with_noise(self, tuning: Tuning, round_s: float) -> Tuning:
         """Return the search with a note, said at once, if noise hides all that was tried; once is enough."""
-        lost = None if tuning.aims else lost_in_noise(tuning.trials)
+        lost = lost_in_noise(tuning.trials)
         if lost is None or any(note.startswith(NOISE_NOTE) for note in tuning.notes):
             return tuning
         note = noise_note(lost, tuning.trials[-1].number, round_s)
@@ -146,14 +141,6 @@ class Tuner:
 
     def _is_over(self, share: float) -> bool:
         return time.monotonic() - self.began > share * self.request.budget_s
-
-
-def _sampler(tuning: Tuning) -> Sampler:
-    """Return the sampler of a search, for one aim or for several."""
-    make = partial(load_samplers()[tuning.sampler].make, tuning.space)
-    if not tuning.aims:
-        return make(tuning.seed)
-    return WeightedAims(make, tuning.aims, np.random.default_rng(tuning.seed))
 
 
 def searches() -> Path:

@@ -31,7 +31,6 @@ class Context:
     noise_floor: tuple[NoiseFloor, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
     factors: tuple[str, ...] = ()
-    emulated_machine: str = ""  # as in ``Experiment``
     awake: Awake | None = None
     burstable_type: str = ""
     terms: Terms | None = None  # by which a plan is decided
@@ -82,7 +81,6 @@ def new_experiment(
         ),
         installation=installation,
         tpch=tpch_facts(workloads),
-        emulated_machine=context.emulated_machine,
         awake=context.awake,
         burstable_type=context.burstable_type,
         terms=context.terms,

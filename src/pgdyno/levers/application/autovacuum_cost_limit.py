@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    verify_settings,
 )
 from pgdyno.model import numbers
 
@@ -61,7 +60,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    verify_settings,
 )
 
 TIMEOUT_S = 15 * 60
@@ -58,7 +57,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

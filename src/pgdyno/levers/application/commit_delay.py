@@ -46,7 +46,6 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    verify_settings,
 )
 from pgdyno.model.facts import Unknown
 from pgdyno.model.servers.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
@@ -66,7 +65,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

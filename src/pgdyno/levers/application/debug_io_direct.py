@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     detect_settings,
-    verify_settings,
 )
 from pgdyno.model.facts import Unknown
 from pgdyno.model.hosts.host import Mount
@@ -62,7 +61,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Skipped:

@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.levers._contract import (
-    Evidence,
     Layer,
     Lever,
     Maturity,
@@ -44,7 +43,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose,
     shared_memory_bytes,
-    verify_settings,
 )
 from pgdyno.model import numbers
 
@@ -59,18 +57,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-
-
-def verify(ctx: PlanContext) -> Sequence[Evidence]:
-    """Return the pages in use, if the server shows them; ``try`` is met either way."""
-    read_back = verify_settings(LEVER)(ctx)
-    if not ctx.settings.has("huge_pages_status"):
-        return read_back
-    status = ctx.settings.guc("huge_pages_status").setting
-    return tuple(
-        Evidence(one.setting, one.requested, f"{one.effective} (in use: {status})", one.source, one.is_met)
-        for one in read_back
-    )
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose,
     reserved_connections,
-    verify_settings,
 )
 
 LEVER = Lever(
@@ -56,7 +55,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

@@ -43,7 +43,6 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    verify_settings,
 )
 
 MAINTENANCE_CAP = 4  # as pgtune caps it; one index build is soon limited by storage
@@ -60,7 +59,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

@@ -48,7 +48,6 @@ from pgdyno.levers._contract import (
     detect_settings,
     lines_or_skipped,
     propose,
-    verify_settings,
 )
 from pgdyno.model import numbers
 from pgdyno.model.facts import Unknown
@@ -78,7 +77,6 @@ _TRY = (
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

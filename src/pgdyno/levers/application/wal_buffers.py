@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     owner_of,
     propose,
-    verify_settings,
 )
 from pgdyno.model import numbers
 
@@ -60,7 +59,6 @@ LEVER = Lever(
 )
 
 detect = detect_settings(LEVER)
-verify = verify_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:

@@ -39,7 +39,6 @@ from pgdyno.levers._contract import (
     Change,
     Detected,
     Effect,
-    Evidence,
     Layer,
     Lever,
     Maturity,
@@ -103,8 +102,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             undo="start the data directory by the former programs again; nothing in it has changed",
         ),
     )
-
-
-def verify(_: PlanContext) -> Sequence[Evidence]:
-    """Nothing of it is seen in settings and files: which build an arm ran is in the experiment's notes."""
-    return ()

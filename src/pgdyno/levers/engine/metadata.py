@@ -16,7 +16,6 @@ HEADINGS = (
     "When it hurts",
     "How it is verified",
     "How it is undone",
-    "Evidence",
     "References",
 )
 
@@ -133,14 +132,3 @@ class Detected:
 
     state: State
     detail: str
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The requested value and the running server's, read from ``source``."""
-
-    setting: str
-    requested: str
-    effective: str
-    source: str
-    is_met: bool

@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 
 # Each policy once: below cpu0, cpu1, … the kernel shows those of all their CPUs.
@@ -82,4 +81,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

@@ -40,7 +40,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 
 POLICY = "/sys/devices/system/cpu/cpufreq/*"
@@ -94,4 +93,3 @@ def _of_policy(ctx: PlanContext, path: str, name: str) -> str:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

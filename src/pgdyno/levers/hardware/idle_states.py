@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 
 STATE = "/sys/devices/system/cpu/*/cpuidle/*"
@@ -100,4 +99,3 @@ def _name(ctx: PlanContext, path: str) -> str:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

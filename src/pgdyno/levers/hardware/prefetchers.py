@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     State,
-    verify_files,
     why_absent,
 )
 from pgdyno.model.hosts.msr import PREFETCHERS, Register, register_of
@@ -93,6 +92,3 @@ def _shown(found: dict[str, tuple[Register, int]]) -> str:
     if not off:
         return f"all are on, on {len(found)} CPUs"
     return f"{', '.join(sorted(set().union(*off)))} off on {len(off)} of {len(found)} CPUs"
-
-
-verify = verify_files(LEVER)

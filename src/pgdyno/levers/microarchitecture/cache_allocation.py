@@ -48,7 +48,6 @@ from pgdyno.levers._contract import (
     Change,
     Detected,
     Effect,
-    Evidence,
     Layer,
     Lever,
     Maturity,
@@ -72,7 +71,6 @@ from pgdyno.model.hosts.cache_allocation import (
     ControlledCache,
     Division,
     division_of,
-    is_divided_so,
 )
 from pgdyno.model.plans.plan import CACHE_GROUP, CACHE_MOUNT
 
@@ -121,19 +119,6 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if directory is None:
         return Skipped(LEVER.name, f"not available: {ctx.why_unknown(ctx.fact('server.data_directory'))}")
     return _dividing(ctx, found, directory)
-
-
-def verify(ctx: PlanContext) -> Sequence[Evidence]:
-    """Compare the planned division of each group with the kernel's."""
-    found = _allocation(ctx)
-    if isinstance(found, str):
-        return ()
-    now = {OF_GROUP: found.schemata.get(_OURS, "none"), OF_OTHERS: found.schemata.get("", "none")}
-    return tuple(
-        Evidence(key, wanted, now[key], key, is_divided_so(wanted, now[key]))
-        for key, wanted in ctx.planned_files.items()
-        if key in now
-    )
 
 
 def _allocation(ctx: PlanContext) -> CacheAllocation | str:

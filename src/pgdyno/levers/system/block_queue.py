@@ -46,7 +46,6 @@ from pgdyno.levers._contract import (
     is_virtual,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 from pgdyno.model.hosts.host import BlockDevice
 
@@ -108,4 +107,3 @@ def _concerned(ctx: PlanContext) -> Sequence[str]:
 
 
 detect = detect_files(LEVER, _lines, _concerned)
-verify = verify_files(LEVER)

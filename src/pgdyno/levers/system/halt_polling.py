@@ -50,7 +50,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 from pgdyno.model.experiments.awake import HALT_POLLING, LATENCY, LONGEST_POLL_NS, POLL_NS, POLLING
 
@@ -126,4 +125,3 @@ def _no_latency(ctx: PlanContext, driver: str) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     GB,
     KB,
     Detected,
-    Evidence,
     HugePages,
     Layer,
     Lever,
@@ -183,16 +182,3 @@ def _obstacle(ctx: PlanContext, pool: HugePages, size_bytes: int, needed: int) -
     if limit_bytes is not None and limit_bytes < size_bytes:
         return f"the server's control group may have {numbers.size(limit_bytes)} of them"
     return None
-
-
-def verify(ctx: PlanContext) -> Sequence[Evidence]:
-    """Add up the pages of the NUMA nodes, each in a file of its own."""
-    found = []
-    for path, wanted in ctx.planned_files.items():
-        if not path.startswith(f"{POOLS}/"):
-            continue
-        pattern = f"/sys/devices/system/node/*/hugepages/{path.split('/')[-2]}/nr_hugepages"
-        nodes = ctx.files(pattern)
-        total = sum(int(ctx.value(node) or 0) for node in nodes)
-        found.append(Evidence(path, wanted, str(total), pattern, bool(nodes) and total >= int(wanted)))
-    return tuple(found)

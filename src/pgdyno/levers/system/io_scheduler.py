@@ -48,7 +48,6 @@ from pgdyno.levers._contract import (
     is_virtual,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 from pgdyno.model.hosts.host import BlockDevice
 
@@ -112,4 +111,3 @@ def _concerned(ctx: PlanContext) -> Sequence[str]:
 
 
 detect = detect_files(LEVER, plan, _concerned)
-verify = verify_files(LEVER)

@@ -44,7 +44,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 from pgdyno.model import numbers
 
@@ -95,4 +94,3 @@ def _concerned(ctx: PlanContext) -> Sequence[str]:
 
 
 detect = detect_files(LEVER, plan, _concerned)
-verify = verify_files(LEVER)

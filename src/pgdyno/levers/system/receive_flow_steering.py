@@ -43,7 +43,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose_file,
     sysctl_path,
-    verify_files,
 )
 from pgdyno.levers.system._network import is_empty, nics, nothing_to_gain
 from pgdyno.model.hosts.host import Nic
@@ -111,4 +110,3 @@ def _concerned(ctx: PlanContext) -> Sequence[str]:
 
 
 detect = detect_files(LEVER, plan, _concerned)
-verify = verify_files(LEVER)

@@ -44,7 +44,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 from pgdyno.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
 from pgdyno.model.hosts.host import Nic
@@ -112,4 +111,3 @@ def _concerned(ctx: PlanContext) -> Sequence[str]:
 
 
 detect = detect_files(LEVER, plan, _concerned)
-verify = verify_files(LEVER)

@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose_file,
     sysctl_path,
-    verify_files,
 )
 
 AUTOGROUP = sysctl_path("kernel.sched_autogroup_enabled")
@@ -71,4 +70,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

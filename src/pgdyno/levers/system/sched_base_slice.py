@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 
 SLICE = "/sys/kernel/debug/sched/base_slice_ns"
@@ -77,4 +76,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

@@ -58,7 +58,6 @@ from pgdyno.levers._contract import (
     Risk,
     Skipped,
     State,
-    verify_files,
     why_absent,
 )
 
@@ -77,8 +76,6 @@ LEVER = Lever(
     facts=(POLICY,),
     touches_wakeups=True,
 )
-
-verify = verify_files(LEVER)
 
 
 def detect(ctx: PlanContext) -> Detected:

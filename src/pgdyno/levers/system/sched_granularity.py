@@ -43,7 +43,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose_file,
     sysctl_path,
-    verify_files,
 )
 
 DEBUG = "/sys/kernel/debug/sched"
@@ -88,4 +87,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

@@ -43,7 +43,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose_file,
     sysctl_path,
-    verify_files,
 )
 
 COSTS = ("/sys/kernel/debug/sched/migration_cost_ns", sysctl_path("kernel.sched_migration_cost_ns"))
@@ -85,4 +84,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

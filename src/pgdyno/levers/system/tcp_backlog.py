@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose_file,
     sysctl_path,
-    verify_files,
 )
 from pgdyno.levers.system._network import nothing_to_gain, other_network
 
@@ -93,4 +92,3 @@ def _needs_both(ctx: PlanContext) -> bool:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

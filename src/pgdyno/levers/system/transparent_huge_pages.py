@@ -42,7 +42,6 @@ from pgdyno.levers._contract import (
     detect_files,
     lines_or_skipped,
     propose_file,
-    verify_files,
 )
 
 POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -83,4 +82,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

@@ -41,7 +41,6 @@ from pgdyno.levers._contract import (
     lines_or_skipped,
     propose_file,
     sysctl_path,
-    verify_files,
 )
 
 MODE = sysctl_path("vm.zone_reclaim_mode")
@@ -74,4 +73,3 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 detect = detect_files(LEVER, plan)
-verify = verify_files(LEVER)

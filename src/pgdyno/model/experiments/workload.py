@@ -189,7 +189,6 @@ class Workload:
     of ``PROTOCOLS``. ``load`` is what a cell of a grid is called without its size and level.
     ``rate_tps`` is how many transactions arrive per second over all clients, however long earlier ones take
     (open loop; the driver alone can); None: each client begins the next one at once.
-    ``hot_rows_per_scale``, if not 0: each transaction changes one of so many rows per unit of scale.
     """
 
     name: str
@@ -208,7 +207,6 @@ class Workload:
     load: str | None = None
     rate_tps: float | None = None
     session_settings: Mapping[str, str] = field(default_factory=dict)
-    hot_rows_per_scale: int = 0
 
     @property
     def step(self) -> Step | TpchStep | None:
@@ -250,11 +248,6 @@ class Workload:
     def generators(self) -> tuple[str, ...]:
         """Who can issue it: our driver, and the program that it comes from."""
         return self.kind.generators
-
-    @property
-    def hot_rows(self) -> int:
-        """How many rows there are of which each transaction changes one; 0: none that are known to be few."""
-        return self.hot_rows_per_scale * self.data_set.scale
 
     @property
     def is_read_only(self) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.model.plans.recipe import CONTEXTS, PATCHED
+from pgdyno.model.plans.recipe import PATCHED
 
-_WORTH = {"hugetext": -1, CONTEXTS: -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
+_WORTH = {"hugetext": -1, "cspgo": -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
-them (docs/results/builds.md). Of hugetext and of cspgo no gain was found beside bolt: the former takes
-memory, the latter compiles once more."""
+them (docs/results/builds.md). Of hugetext, which takes memory, and of cspgo, which builds of before
+November 2026 may have, no gain was found beside bolt."""
 
 
 @dataclass(frozen=True)

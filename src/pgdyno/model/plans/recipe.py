@@ -4,7 +4,6 @@
     native    for exactly the CPU that it is built on
     lto       optimised as a whole, at link time
     pgo       optimised by counts of what it does under load, for which it is built twice
-    cspgo     after pgo, by counts of what pgo has optimised, for each place where a function was inlined
     bolt      rearranged, when it is finished, by the branches that it takes under load
     hugetext  moves its machine code to huge pages when it starts
     unhardened  at fixed addresses, without a protected stack, without checked calls of libc
@@ -26,8 +25,7 @@ LEVELS = ("o2", "o3")
 UNHARDENED = "unhardened"
 HUGE_TEXT = "hugetext"
 PATCHED = "patched"
-CONTEXTS = "cspgo"
-PARTS = (*LEVELS, "native", "lto", "pgo", CONTEXTS, "bolt", HUGE_TEXT, UNHARDENED, PATCHED)
+PARTS = (*LEVELS, "native", "lto", "pgo", "bolt", HUGE_TEXT, UNHARDENED, PATCHED)
 _OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED, PATCHED}
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
@@ -42,8 +40,7 @@ TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only"
 """What a build is trained on unless something else is asked for."""
 TRAINING_S = 20.0  # with each; after 40 s the build was as fast, to 2 % (docs/results)
 AUTO = "auto"  # what can be had here: the strongest recipe, the first complete compiler
-CLANG = "clang"
-COMPILERS = (CLANG, "gcc")
+COMPILERS = ("clang", "gcc")
 """In the order in which they are tried: with clang, what was trained was faster (measured)."""
 
 
@@ -84,11 +81,6 @@ class Recipe:
         return "pgo" in self.parts
 
     @property
-    def is_counted_by_context(self) -> bool:
-        """Whether the compiler gets counts of the program, too, that it has optimised by the first ones."""
-        return CONTEXTS in self.parts
-
-    @property
     def is_rearranged(self) -> bool:
         """Whether BOLT gets them."""
         return "bolt" in self.parts
@@ -112,7 +104,7 @@ class Recipe:
 def parse_recipe(text: str) -> Recipe:
     """Parse ``pgo+lto``.
 
-    Raises: UsageError for an unknown part, one named twice, one without a part that it needs, or two levels.
+    Raises: UsageError for an unknown part, one named twice, or two levels.
     """
     parts = text.strip().lower().split("+")
     unknown = [part for part in parts if part not in PARTS]
@@ -124,12 +116,6 @@ def parse_recipe(text: str) -> Recipe:
         )
     if len(set(parts)) < len(parts) or set(LEVELS) <= set(parts):
         raise UsageError(f'--recipe "{text}" names a part twice, or two levels')
-    if CONTEXTS in parts and "pgo" not in parts:
-        raise UsageError(
-            f'--recipe "{text}": {CONTEXTS} needs pgo',
-            detail="it counts in a program that pgo has optimised",
-            hint=f"--recipe pgo+{text}",
-        )
     return Recipe(tuple(part for part in PARTS if part in parts))
 
 

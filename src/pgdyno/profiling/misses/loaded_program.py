@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,19 +29,3 @@ class LoadedProgram:
         offset = address - mapping.begin + mapping.offset
         places = (one.address_of(offset) for one in self.segments)
         return next((self.functions.get(place, "") for place in places if place is not None), "")
-
-    def beginning_of(self, names: Collection[str]) -> int | None:
-        """Return where the first of these functions begins that was executed; None if none was."""
-        for name in names:
-            executed = [address for address, its in self.functions.items() if its == name]
-            if executed:
-                return next(self._loaded(min(executed)), None)
-        return None
-
-    def _loaded(self, address: int) -> Iterator[int]:
-        for segment in self.segments:
-            offset = address - segment.address + segment.offset
-            for one in self.mappings:
-                place = one.begin + offset - one.offset
-                if segment.has(address) and one.path == self.path and one.has(place):
-                    yield place

@@ -51,7 +51,7 @@ def by_structure(
     found: Tally, structure_of: Naming, function_of: Naming, transactions: int
 ) -> tuple[StructureMisses, ...]:
     """Return misses per transaction by structure, most first, the rare ones added up at the end."""
-    l1d, l2 = (added(counts, structure_of) for counts in (found.l1d, found.l2))
+    l1d, l2 = (_added(counts, structure_of) for counts in (found.l1d, found.l2))
     functions: dict[str, Counter[str]] = {}
     for (address, instruction), count in found.l1d.items():
         functions.setdefault(structure_of(address), Counter())[function_of(instruction)] += count
@@ -67,7 +67,7 @@ def by_structure(
     return tuple(shown)
 
 
-def added(counts: Counter[Place], structure_of: Naming) -> Counter[str]:
+def _added(counts: Counter[Place], structure_of: Naming) -> Counter[str]:
     """Return misses by structure."""
     found: Counter[str] = Counter()
     for (address, _), count in counts.items():

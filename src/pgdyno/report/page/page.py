@@ -29,7 +29,6 @@ from pgdyno.report.page.cards import cards
 from pgdyno.report.page.decision import decision_box
 from pgdyno.report.page.failures import failures_table
 from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure, verdict_table
-from pgdyno.report.page.front_figure import front_view
 from pgdyno.report.page.method import design_table, method_paragraphs, noise_floor_table
 from pgdyno.report.page.repeat import is_attached_as_found, repeat_command
 from pgdyno.report.page.search_trials import search_view
@@ -115,7 +114,6 @@ def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tu
         fastest_looks_faster=FASTEST_LOOKS_FASTER,
         parts=parts_table(experiment) if experiment.parts else None,
         search=search_view(tuning) if tuning else None,
-        front=front_view(tuning, experiment) if tuning else None,
         overview=overview(experiment),
         grid=grid(experiment),
         is_attached_as_found=is_attached_as_found(experiment),

@@ -15,7 +15,6 @@ from pgdyno.model.tuning.tuning import Trial, TrialState, Tuning
 from pgdyno.report.charts.search_curve import CurvePoint, search_curve, state_mark
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.tables import NOTHING, Column, Figure, Table, columns, figure
-from pgdyno.report.plain.front_text import outcome
 
 _STATES = {
     TrialState.WON: "became the best",
@@ -30,25 +29,20 @@ _STATES = {
 
 @dataclass(frozen=True)
 class SearchView:
-    """All that a page shows of a search. ``legend`` are the marks in the curve, with their words.
-
-    ``curve`` None: it had several aims, and no trial was the best.
-    """
+    """All that a page shows of a search. ``legend`` are the marks in the curve, with their words."""
 
     id: str
     trials: int
     table: Table
-    curve: Figure | None
+    curve: Figure
     legend: tuple[tuple[Markup, str], ...]
     removals: Table | None
 
 
 def search_view(tuning: Tuning) -> SearchView | None:
-    """Return the search; None if it has no trial."""
-    if not tuning.trials:
+    """Return the search; None if it has no trial, or had several aims."""
+    if not tuning.trials or tuning.aims:
         return None
-    if tuning.aims:
-        return SearchView(tuning.id, len(tuning.trials), _trials_for_front(tuning), None, (), None)
     points = list(_points(tuning))
     caption = Caption(
         "search",
@@ -107,31 +101,6 @@ def _trials(tuning: Tuning) -> Table:
                 str(len(one.rounds)),
                 _outcome(one),
                 _difference(one.point, {} if one.incumbent is None else by_number[one.incumbent]),
-            )
-            for one in tuning.trials
-        ),
-    )
-
-
-def _trials_for_front(tuning: Tuning) -> Table:
-    return Table(
-        "Each figure is of a short measurement, beside the default",
-        (
-            Column("Trial", is_number=True),
-            *(Column(aim.label, is_number=True) for aim in tuning.aims),
-            Column("Rounds", is_number=True),
-            *columns("Outcome", "Changes"),
-        ),
-        tuple(
-            (
-                str(one.number),
-                *(
-                    numbers.change(math.exp(one.by_aim[aim])) if one.by_aim else NOTHING
-                    for aim in tuning.aims
-                ),
-                str(len(one.rounds)),
-                _outcome(one) if one.has_failed else outcome(one),
-                _difference(one.point, {}),
             )
             for one in tuning.trials
         ),

@@ -11,7 +11,6 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.hosts.kernel_file import display_name
 from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
-from pgdyno.report.plain.front_text import front_lines, front_trial_line, proven_front_lines
 from pgdyno.report.plain.point_text import grouped, short_point
 
 _ENDED = {
@@ -32,8 +31,6 @@ def trial_line(trial: Trial) -> str:
     """Return one line about a trial that has ended."""
     if trial.gain is None:
         return f"trial {trial.number}: {trial.state.value}: {trial.reason}"
-    if trial.by_aim:
-        return front_trial_line(trial)
     point = short_point(trial.point)
     rounds = f"{len(trial.rounds)} round{'s' * (len(trial.rounds) > 1)}"
     gain = numbers.change(math.exp(trial.gain))
@@ -52,15 +49,12 @@ def removal_line(removal: Removal) -> str:
 
 def answer_text(tuning: Tuning) -> str:
     """Return the answer, with how it was found; it is proven afterwards."""
-    lines = front_lines(tuning) if tuning.aims else _answer_lines(tuning)
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in _answer_lines(tuning))
 
 
 def proof_text(tuning: Tuning, proof: Experiment) -> str:
-    """Return a sentence on the proof of an answer, or a table of a front's, and the notes of its search."""
-    of_one = f"Measured afresh, against the default: {_found(proof)}."
-    said = proven_front_lines(tuning, proof) if tuning.aims else [of_one]
-    return "".join(f"{line}\n" for line in said) + notes_text(tuning)
+    """Return a sentence on the proof of an answer, and the notes of its search."""
+    return f"Measured afresh, against the default: {_found(proof)}.\n" + notes_text(tuning)
 
 
 def notes_text(tuning: Tuning) -> str:

@@ -15,8 +15,6 @@ from pgdyno.model.profiles.microarchitecture import (
 )
 from pgdyno.model.profiles.profile import TransactionProfile
 from pgdyno.report.elements.tables import NOTHING, Column, Table
-from pgdyno.report.profiles.elements_table import elements_table
-from pgdyno.report.profiles.turns_table import in_turns_table
 
 _FULL = 0.995
 
@@ -31,10 +29,6 @@ def processor_tables(profile: TransactionProfile) -> Iterator[Table]:
                 yield _events_table(one)
     if profile.data_misses is not None:
         yield _data_misses_table(profile.data_misses)
-        if profile.data_misses.in_turns is not None:
-            yield in_turns_table(profile.data_misses.in_turns)
-        if profile.data_misses.elements:
-            yield elements_table(profile.data_misses.elements)
 
 
 def processor_notes(profile: TransactionProfile) -> Iterator[str]:

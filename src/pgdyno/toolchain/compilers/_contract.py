@@ -54,21 +54,16 @@ class Compiler(Protocol):
         """The package of the library that programs which count are linked with."""
         ...
 
-    def counting(self, directory: Path, earlier: Path | None = None) -> tuple[str, ...]:
-        """Return the flags of an instrumented program.
-
-        ``earlier``: the directory of counts that it is optimised by, before it is instrumented.
-        """
+    def counting(self, directory: Path) -> tuple[str, ...]:
+        """Return the flags of an instrumented program."""
         ...
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
         """Return the environment in which such a program keeps its counts in ``directory``."""
         ...
 
-    def gathering(
-        self, directory: Path, tree: Path, earlier: Path | None = None
-    ) -> Sequence[tuple[str, ...]]:
-        """Return the commands that put profile data, ``earlier`` gathered ones included, to the compiler."""
+    def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
+        """Return the commands that put profile data to the compiler."""
         ...
 
     def coverage(self, directory: Path) -> Coverage:

@@ -79,28 +79,17 @@ class Clang:
         package = f"libclang-rt{self.suffix}-dev"
         return package if self.foreign is None else self.foreign.package(package)
 
-    def counting(self, directory: Path, earlier: Path | None = None) -> tuple[str, ...]:
-        """Instrument the intermediate form: the optimiser works on that.
-
-        By earlier counts functions are inlined first: each copy then has counts of its own.
-        """
-        if earlier is None:
-            return (f"-fprofile-generate={directory}",)
-        return (*self.counted(earlier), f"-fcs-profile-generate={directory}")
+    def counting(self, directory: Path) -> tuple[str, ...]:
+        """Instrument the intermediate form: the optimiser works on that."""
+        return (f"-fprofile-generate={directory}",)
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
         """Name the pool of files that processes add their counts to."""
         return {"LLVM_PROFILE_FILE": str(directory / _TRAINED / _POOL)}
 
-    def gathering(
-        self,
-        directory: Path,
-        tree: Path,  # noqa: ARG002
-        earlier: Path | None = None,
-    ) -> Sequence[tuple[str, ...]]:
-        """Merge the files of the pool, earlier counts, and no others."""
-        merged = (self.profdata, "merge", f"--output={directory / MERGED}", str(directory / _TRAINED))
-        return (merged if earlier is None else (*merged, str(earlier / MERGED)),)
+    def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:  # noqa: ARG002
+        """Merge the files of the pool, and no others."""
+        return ((self.profdata, "merge", f"--output={directory / MERGED}", str(directory / _TRAINED)),)
 
     def coverage(self, directory: Path) -> Coverage:
         """List the functions that were called."""

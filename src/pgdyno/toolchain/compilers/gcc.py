@@ -56,10 +56,10 @@ class Gcc:
         """It comes with the compiler."""
         return self.package
 
-    def counting(self, directory: Path, earlier: Path | None = None) -> tuple[str, ...]:  # noqa: ARG002
+    def counting(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002
         """Count in each process by itself: backends have one thread, and merge when they end.
 
-        The environment names the directory. There are no earlier counts: gcc does not count by context.
+        The environment names the directory.
         Counting atomically (-fprofile-update=prefer-atomic) gave gcc 12 counts that it crashed over.
         """
         return ("-fprofile-generate",)
@@ -68,12 +68,7 @@ class Gcc:
         """Put the path of every object file below ``directory``."""
         return {"GCOV_PREFIX": str(directory)}
 
-    def gathering(
-        self,
-        directory: Path,
-        tree: Path,
-        earlier: Path | None = None,  # noqa: ARG002
-    ) -> Sequence[tuple[str, ...]]:
+    def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
         """Put the profile data next to the objects to compile.
 
         What is there comes from programs that ran outside the training: build tools, the loading of data.

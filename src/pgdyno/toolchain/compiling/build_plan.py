@@ -120,17 +120,11 @@ class BuildPlan:
             *((f"{PATCHES_VARIABLE}={','.join(one.name for one in self.patches)}",) if self.patches else ()),
         )
 
-    def counting(self, counts: Path, earlier: Path | None = None) -> Mapping[str, str]:
-        """Return make's variables for the program that is trained.
-
-        With ``earlier`` counts it is the installed one, which counts: it is linked like that, too.
-        """
+    def counting(self, counts: Path) -> Mapping[str, str]:
+        """Return make's variables for the program that is trained."""
         # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
-        flags = (*self._hardening.making, *self.compiler.counting(counts, earlier))
-        if earlier is None:
-            return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
-        compiling = {"PROFILE": " ".join((*flags, *self._linked_whole)), "enable_coverage": "yes"}
-        return {**ALWAYS, **compiling, **self.compiler.make_variables(self.recipe)}
+        flags = (*self._hardening.making, *self.compiler.counting(counts))
+        return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
 
     def final(self, counts: Path, objects: Path) -> Mapping[str, str]:
         """Return make's variables for the installed program; ``objects`` are linked into it."""

@@ -10,12 +10,12 @@ from pgdyno.toolchain.run.making import RunAs
 from pgdyno.toolchain.run.programs import output_of
 
 
-def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs, earlier: Path | None = None) -> None:
-    """Put the counts where the compiler finds them the next time, with ``earlier`` ones.
+def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs) -> None:
+    """Put the counts where the compiler finds them the next time.
 
     Raises: InstallationError if too little was reached: such counts would make the rest slower.
     """
-    for argv in compiler.gathering(counts, tree, earlier):
+    for argv in compiler.gathering(counts, tree):
         output_of(argv, run_as)
     least, number = compiler.coverage(counts).least, _reached(compiler, counts, run_as)
     if number < least:

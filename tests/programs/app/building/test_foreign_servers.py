@@ -21,12 +21,9 @@ from pgdyno.app.building.built_servers import find_build
 from pgdyno.app.building.inventory import diff_builds, list_builds
 from pgdyno.app.building.servers import list_servers
 from pgdyno.app.changes import interchange
-from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.planning.known_builds import known_builds
-from pgdyno.app.studying.compare import compare
 from pgdyno.cli.build import command
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.server.process.registry import find_installation
@@ -111,22 +108,8 @@ def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place
     assert str(caught.value) == (
         "built-0000000000ff is not measured here: it runs emulated\n"
         f"DETAIL:  its programs are for {FOREIGN}: their speed here is the emulator's\n"
-        "HINT:  measure it on such a machine, where pgdyno build deb takes it; pgdyno bench --emulated "
-        "shows whether it works"
+        "HINT:  measure it on such a machine, where pgdyno build deb takes it"
     )
-
-
-def test_two_of_them_are_not_compared_even_where_emulation_is_accepted(
-    monkeypatch: pytest.MonkeyPatch, builds_place: Workspace
-) -> None:
-    assert builds_place.root.is_dir()
-    monkeypatch.setattr(opening, "find_installation", lambda *_: EMULATED)
-    variants = tuple(Variant(name, server=EMULATED.name) for name in ("plain", "other"))
-    conditions = Conditions(None, {}, Design(), accepts_emulation=True, as_booted="in this test")
-    with pytest.raises(RefusedError) as caught:
-        compare(variants, conditions, Remembered())
-    assert caught.value.message == "an emulated server is not compared with another one"
-    assert caught.value.hint == "run one variant alone, to see whether it works: pgdyno bench --emulated"
 
 
 def test_a_server_in_use_is_not_switched_to_it() -> None:

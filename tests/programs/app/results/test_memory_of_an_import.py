@@ -20,9 +20,9 @@ from pgdyno.store.documents import dump_experiment
 
 MOST = 20
 _OF_A_SMALL_ONE = MOST * (2 << 20)  # objects of a document of up to 1 MB may take 25 times its size
-BUNDLES = Path(__file__).parents[4] / "docs/results"
-_SMALL = BUNDLES / "create-index.zip"
-_LARGEST, *_NEXT = sorted((BUNDLES / "bundles").glob("*.zip"), key=lambda path: -path.stat().st_size)[:3]
+_SMALL = Path(__file__).parents[3] / "fixtures/bundles/earlier/create-index.zip"
+BUNDLES = Path(__file__).parents[4] / "docs/results/bundles"
+_LARGEST, *_NEXT = sorted(BUNDLES.glob("*.zip"), key=lambda path: -path.stat().st_size)[:3]
 _LARGE = [_LARGEST, *(pytest.param(path, marks=pytest.mark.long) for path in _NEXT)]
 
 # The kernel counts the highest use of memory; "5" sets its count back: see proc_pid_clear_refs(5). An import

@@ -45,10 +45,10 @@ def test_transactions_follow_from_the_instructions_of_one() -> None:
 
 
 def test_room_follows_from_the_instructions_of_all_transactions() -> None:
-    # 74 transactions of 37,000 instructions, of 20 bytes each, of two sessions, and a fifth more; and 1 GB.
-    assert TRACED.needed_bytes == 131_424_000 + GB
-    # 12 transactions of nine million: 5,184,000,000 bytes.
-    assert replace(TRACED, instructions=9_000_000).needed_bytes == 5_184_000_000 + GB
+    # 74 transactions of 37,000 instructions, of 20 bytes each, and a fifth more; and 1 GB.
+    assert TRACED.needed_bytes == 65_712_000 + GB
+    # 12 transactions of nine million: 2,592,000,000 bytes.
+    assert replace(TRACED, instructions=9_000_000).needed_bytes == 2_592_000_000 + GB
 
 
 def test_a_session_that_can_be_traced_has_caches() -> None:
@@ -64,7 +64,7 @@ def test_a_session_that_can_be_traced_has_caches() -> None:
             100 * GB,
             "35 million instructions, and up to 10 million are traced",
         ),
-        (replace(TRACED, instructions=9e6), 5 * GB, "traces may take 5.83 GB, and the disk has 5 GB left"),
+        (replace(TRACED, instructions=9e6), 3 * GB, "traces may take 3.41 GB, and the disk has 3 GB left"),
     ],
 )
 def test_why_not_is_said(traced: SessionToTrace, room_bytes: int, words: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -10,19 +9,26 @@ from pathlib import Path
 
 import pytest
 from tests.fix_progress import Remembered
+from tests.fix_settings import server_of
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
-from tests.golden.synthetic_front import experiment as front
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.app.local_machine import open_store, workspace
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.results.bundle import export_bundle
-from pgdyno.app.tuning.earlier_configurations import EarlierConfiguration, earlier_configurations
+from pgdyno.app.tuning.earlier_configurations import (
+    EarlierConfiguration,
+    WarmStart,
+    earlier_configurations,
+    warm_start,
+)
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.model.experiments.experiment import Design, Experiment, Slice
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.tuning.space import Dimension, Space
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation
 from pgdyno.store.tunings import save_tuning
@@ -48,18 +54,17 @@ def with_throughput(decisions: Mapping[str, Decision]) -> Experiment:
     return replace(experiment(), verdicts=verdicts)
 
 
-def found_at(
-    source: str | Path, version: str = "18.6", said: Remembered | None = None
-) -> tuple[EarlierConfiguration, ...]:
+def found_at(source: str | Path, version: str = "18.6") -> EarlierConfiguration:
     installation = Installation(Path("/nowhere"), version, int(version[:2]), "embedded")
     conditions = Conditions(installation, {}, Design())
     request = TuneRequest(conditions, Variant("default"), 60.0, warm_start=(str(source),))
-    return earlier_configurations(request, said or Remembered())
+    (found,) = earlier_configurations(request)
+    return found
 
 
 def settings(source: str | Path, version: str = "18.6") -> dict[str, str]:
-    (found,) = found_at(source, version)
-    assert (found.source, found.is_named) == (str(source), True)
+    found = found_at(source, version)
+    assert found.source == str(source)
     return dict(found.settings)
 
 
@@ -90,15 +95,6 @@ def test_an_answer_goes_before_the_plan() -> None:
     assert settings(experiment().id) == {"work_mem": "64MB"}
 
 
-def test_a_front_gives_its_first_member_before_the_plan() -> None:
-    with closing(open_store()) as store:
-        store.save(front())
-        store.save(replace(front(), id="alone", variants=front().variants[:2]))
-    assert {"default", "member-1", "plan"} <= {one.name for one in front().variants}
-    assert settings(front().id)["plan_cache_mode"] == "force_generic_plan"
-    assert settings("alone")["plan_cache_mode"] == "force_generic_plan"
-
-
 def test_another_major_version_is_refused(tmp_path: Path) -> None:
     bundle = export_bundle(experiment(), tmp_path / "b.zip", slices_of=no_slices)
     for source in (bundle, tmp_path / "s.tuning.json"):
@@ -113,7 +109,7 @@ def test_a_source_without_a_configuration_is_refused(tmp_path: Path) -> None:
     save_tuning(tmp_path, replace(tuning(), id="nothing", answer={}, trials=()))
     with pytest.raises(UsageError, match="has no configuration to begin with") as caught:
         settings(tmp_path / "nothing.tuning.json")
-    assert 'a variant named "tuned", "member-1" or "plan" with changes' in str(caught.value.detail)
+    assert 'a variant named "tuned" or "plan" with changes' in str(caught.value.detail)
 
 
 def test_a_damaged_bundle_and_an_unknown_id_are_errors(tmp_path: Path) -> None:
@@ -124,31 +120,8 @@ def test_a_damaged_bundle_and_an_unknown_id_are_errors(tmp_path: Path) -> None:
         settings("20200101-000000-tune")
 
 
-def test_a_search_is_of_the_host_of_its_proof_if_that_is_here(tmp_path: Path) -> None:
-    save_tuning(tmp_path, replace(tuning(), id="s", experiment=experiment().id))
-    (found,) = found_at(tmp_path / "s.tuning.json")
-    assert (found.circumstances.major, found.circumstances.cpus) == (18, None)
-    with closing(open_store()) as store:
-        store.save(experiment())
-    (found,) = found_at(tmp_path / "s.tuning.json")
-    assert (found.circumstances.major, found.circumstances.cpus) == (18, 6)
-
-
-def test_all_stored_experiments_with_a_configuration_are_candidates() -> None:
-    with closing(open_store()) as store:
-        store.save(replace(experiment(), id="older"))
-        store.save(replace(experiment(), id="of-17", server={"version": "17.2"}))
-        store.save(replace(experiment(), id="only-default", variants=(Variant("default"),)))
-        store.save(replace(experiment(), id="x-accelerate-at-load"))
-    found = found_at("similar")
-    assert [one.source for one in found] == ["of-17", "older"]
-    assert not any(one.is_named for one in found)
-    assert [one.circumstances.major for one in found] == [17, 18]
-    assert dict(found[1].settings) == PLAN
-
-
 @pytest.mark.parametrize(
-    ("decisions", "is_left_out"),
+    ("decisions", "is_slower"),
     [
         ((Decision.WORSE, Decision.INCONCLUSIVE), True),
         ((Decision.WORSE, Decision.EQUIVALENT), True),
@@ -156,15 +129,13 @@ def test_all_stored_experiments_with_a_configuration_are_candidates() -> None:
         ((Decision.INCONCLUSIVE, Decision.EQUIVALENT), False),
     ],
 )
-def test_what_was_slower_than_the_default_is_left_out(
-    decisions: tuple[Decision, Decision], *, is_left_out: bool
+def test_what_was_slower_than_the_default_is_named_as_such(
+    decisions: tuple[Decision, Decision], *, is_slower: bool
 ) -> None:
     with closing(open_store()) as store:
         store.save(with_throughput(dict(zip((READ_ONLY, READ_WRITE), decisions, strict=True))))
-    (found,) = found_at("similar")
-    assert found.problem == ("it was slower there than the default" if is_left_out else "")
-    (named,) = found_at(experiment().id)
-    assert (named.problem, named.is_named) == (found.problem, True)
+    said = "it was slower there than the default" if is_slower else ""
+    assert found_at(experiment().id).problem == said
 
 
 def test_a_search_says_that_its_answer_was_slower_in_its_proof(tmp_path: Path) -> None:
@@ -174,27 +145,36 @@ def test_a_search_says_that_its_answer_was_slower_in_its_proof(tmp_path: Path) -
     for verdicts, said in ((slower.verdicts, ""), (tuned, "it was slower there than the default")):
         with closing(open_store()) as store:
             store.save(replace(slower, verdicts=verdicts))
-        assert found_at(tmp_path / "s.tuning.json")[0].problem == said
+        assert found_at(tmp_path / "s.tuning.json").problem == said
 
 
-def test_bundles_of_a_directory_are_candidates_and_a_damaged_one_says_so(tmp_path: Path) -> None:
-    bundles = tmp_path / "bundles"
-    bundles.mkdir()
-    export_bundle(experiment(), bundles / "a.zip", slices_of=no_slices)
-    (bundles / "b.zip").write_bytes(b"PK")
-    (bundles / "notes.txt").write_text("no bundle")
-    os.mkfifo(bundles / "c.zip")  # which is not waited for
+SPACE = Space(
+    (
+        Dimension("shared_buffers", Layer.APPLICATION, ("512MB", "1536MB", "6GB"), "128MB", planned="512MB"),
+        Dimension("work_mem", Layer.APPLICATION, ("16MB", "64MB", "256MB"), "4MB"),
+    )
+)
+
+
+def begun(*found: EarlierConfiguration) -> WarmStart:
     said = Remembered()
-    first, second = found_at(bundles, said=said)
-    assert said.steps == [f"reading the bundles in {bundles}"]
-    assert (first.source, first.problem) == (str(bundles / "a.zip"), "")
-    assert (first.circumstances.memory_bytes, first.created) == (10 << 30, experiment().created)
-    assert (second.source, second.problem) == (str(bundles / "b.zip"), f'"{bundles}/b.zip" is not a bundle')
+    start = warm_start(SPACE, found, server_of(), said)
+    assert said.steps == list(start.notes)
+    return start
 
 
-def test_where_none_has_a_configuration_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='no experiment in "') as caught:
-        found_at(tmp_path)
-    assert "pgdyno bundle import" in str(caught.value.hint)
-    with pytest.raises(UsageError, match="no experiment stored here has a configuration to begin with"):
-        found_at("similar")
+def test_the_nearest_values_of_the_space_are_tried_and_a_reason_against_them_is_said() -> None:
+    slower = EarlierConfiguration("b.zip", {"work_mem": "64MB"}, 18, "it was slower there than the default")
+    found = begun(EarlierConfiguration("a.zip", {"shared_buffers": "2GB", "fsync": "off"}, 18), slower)
+    assert found.points == ({"shared_buffers": "1536MB"}, {"work_mem": "64MB"})
+    tried = "tried after the plan, as it is in"
+    assert found.notes == (
+        f"{tried} a.zip or nearest to that: shared_buffers=1536MB",
+        f"{tried} b.zip or nearest to that: work_mem=64MB (it was slower there than the default)",
+    )
+
+
+def test_one_that_shares_nothing_with_the_space_is_refused() -> None:
+    with pytest.raises(UsageError, match=r'nothing of "mine\.zip" can be tried here') as caught:
+        begun(EarlierConfiguration("mine.zip", {"jit": "off"}, 18))
+    assert caught.value.detail == "it sets jit; this search varies shared_buffers, work_mem"

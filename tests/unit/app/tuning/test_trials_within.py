@@ -15,7 +15,6 @@ from pgdyno.app.tuning.trials_within import trials_within
 from pgdyno.app.tuning.tune_request import TuneRequest
 from pgdyno.model.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.tuning.aims import Aim
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.tunings import save_tuning
 
@@ -28,8 +27,8 @@ def request(budget_s: float, *workloads: str, block_s: float = 6.0) -> TuneReque
     return TuneRequest(conditions, Variant("default"), budget_s)
 
 
-def going_on(asked: TuneRequest, *aims: Aim) -> TuneRequest:
-    """Return the request to go on with a stored search for these aims."""
+def going_on(asked: TuneRequest, *aims: str) -> TuneRequest:
+    """Return the request to go on with a stored search, of earlier versions for these aims."""
     stored = replace(tuning(), id="stored", experiment=None, aims=aims)
     save_tuning(workspace().experiments(), stored)
     return replace(asked, resume=stored.id)
@@ -86,21 +85,9 @@ def test_workloads_without_a_profile_leave_their_time_to_the_search() -> None:
     assert configurations(asked) == configurations(going_on(asked))
 
 
-def test_a_search_that_is_gone_on_with_has_its_own_aims_and_not_those_of_a_new_one() -> None:
-    """A round has the default and the candidate, without an incumbent: a third less."""
-    once = request(1200, READ_WRITE)
-    for_two = going_on(once, Aim.THROUGHPUT, Aim.WAL)
-    assert trials_within(for_two).endswith("then a proof of the front")
-    asked_again = replace(for_two, aims=(Aim.WAL, Aim.THROUGHPUT))
-    assert trials_within(asked_again) == trials_within(for_two)
-    in_two = configurations(for_two)
-    for_one = going_on(once)
-    assert trials_within(for_one).endswith("then a shorter answer and its proof")
-    assert in_two > configurations(for_one)
-
-
-def test_a_finished_search_is_not_reckoned_with() -> None:
-    asked = going_on(request(1200, READ_ONLY))
-    save_tuning(workspace().experiments(), replace(tuning(), id="stored", experiment="20261125-210000-tune"))
-    with pytest.raises(UsageError, match='the search "stored" is finished'):
-        trials_within(asked)
+def test_a_search_for_several_aims_is_not_gone_on_with() -> None:
+    with pytest.raises(
+        UsageError, match='the search "stored" was for several aims: throughput, wal'
+    ) as caught:
+        trials_within(going_on(request(1200, READ_WRITE), "throughput", "wal"))
+    assert caught.value.hint == "begin a new one, without --resume: it is for throughput"

@@ -17,7 +17,7 @@ from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignK
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.bundle import check_bundle
 
-RESULTS = Path(__file__).parents[4] / "docs" / "results"
+RECORDED = Path(__file__).parents[3] / "fixtures/bundles/earlier/tuned-vs-default.zip"
 STOLEN = "50.0% of the CPU time was stolen by the hypervisor (limit 10%)"
 
 
@@ -60,7 +60,7 @@ def the_only(of: Experiment) -> Adjustment:
 
 
 def test_a_recorded_experiment_gives_what_its_review_calculated() -> None:
-    recorded = check_bundle(RESULTS / "tuned-vs-default.zip").experiment
+    recorded = check_bundle(RECORDED).experiment
     assert recorded is not None
     _, writing = adjustments(recorded)
     assert (writing.workload, writing.trials, writing.reason) == ("sysbench-read-write", 25, "")

@@ -33,7 +33,6 @@ from pgdyno.levers._contract import (
     Skipped,
     detect_settings,
     propose,
-    verify_settings,
 )
 from pgdyno.levers.engine.durability import check_found
 from pgdyno.levers.engine.memory_proof import PLANNED_BELOW
@@ -62,9 +61,7 @@ def fake(name: str, key: str, value: str, **metadata: Any) -> Any:
         line = propose(ctx, lever, key, value, reason="a test", evidence="none")
         return (line,) if line is not None else Skipped(name, "already there")
 
-    return SimpleNamespace(
-        LEVER=lever, detect=detect_settings(lever), plan=plan, verify=verify_settings(lever)
-    )
+    return SimpleNamespace(LEVER=lever, detect=detect_settings(lever), plan=plan)
 
 
 def skip_reasons(plan: Plan) -> dict[str, str]:

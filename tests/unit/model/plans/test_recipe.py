@@ -16,7 +16,6 @@ from pgdyno.model.plans.recipe import Recipe, parse_recipe, patched, patches_in
         ("native", ("native",), "-O3", "native"),
         ("lto", ("lto",), "-O3", "native"),
         ("PGO+LTO", ("lto", "pgo"), "-O3", "native"),
-        ("bolt+cspgo+pgo", ("pgo", "cspgo", "bolt"), "-O3", "native"),
         ("o2+pgo", ("o2", "pgo"), "-O2", "native"),
         ("o2+unhardened", ("o2", "unhardened"), "-O2", None),
         ("hugetext+o2", ("o2", "hugetext"), "-O2", None),
@@ -38,19 +37,8 @@ def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
         parse_recipe("pgo+fast")
     assert str(caught.value) == (
         '--recipe "pgo+fast": there is no "fast"\n'
-        "DETAIL:  parts are o2, o3, native, lto, pgo, cspgo, bolt, hugetext, unhardened, patched, "
-        "joined with +\n"
+        "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, hugetext, unhardened, patched, joined with +\n"
         "HINT:  for example pgo+lto+bolt, or auto for the strongest that can be had here"
-    )
-
-
-def test_counts_by_context_need_those_before_them() -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_recipe("cspgo+lto")
-    assert str(caught.value) == (
-        '--recipe "cspgo+lto": cspgo needs pgo\n'
-        "DETAIL:  it counts in a program that pgo has optimised\n"
-        "HINT:  --recipe pgo+cspgo+lto"
     )
 
 

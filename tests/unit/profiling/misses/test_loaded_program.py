@@ -25,12 +25,6 @@ PROGRAM = LoadedProgram(
 )
 
 
-def test_a_function_begins_at_its_lowest_address_that_was_executed() -> None:
-    assert PROGRAM.beginning_of(("secure_read", "pq_recvbuf")) == 0x55003010
-    assert PROGRAM.beginning_of(("inlined", "pq_recvbuf")) == 0x55003100
-    assert PROGRAM.beginning_of(("inlined",)) is None
-
-
 def test_an_instruction_is_of_a_function_or_of_a_library() -> None:
     assert PROGRAM.function_at(0x55003014) == "secure_read"
     assert PROGRAM.function_at(0x55003018) == ""

@@ -13,7 +13,7 @@ from pgdyno.report.page.page import render_page
 from pgdyno.report.page.steal_adjustment import adjustment_tables, refusals
 from pgdyno.store.bundle import check_bundle
 
-RECORDED = Path(__file__).parents[4] / "docs" / "results" / "tuned-vs-default.zip"
+RECORDED = Path(__file__).parents[3] / "fixtures/bundles/earlier/tuned-vs-default.zip"
 
 
 @pytest.fixture(scope="module")

@@ -67,22 +67,6 @@ def test_the_program_that_counts_and_the_one_that_is_installed() -> None:
     assert "enable_coverage" not in final
 
 
-def test_by_context_it_counts_once_more_in_what_is_optimised_and_linked_like_the_installed_one() -> None:
-    build, contexts = plan("pgo+cspgo+lto"), Path("/var/contexts")
-    assert build.counting(COUNTS) == plan().counting(COUNTS)
-    again = build.counting(contexts, COUNTS)
-    assert again["PROFILE"].split() == [
-        "-fprofile-use=/var/counts/merged.profdata", "-Wno-profile-instr-unprofiled",
-        "-Wno-profile-instr-out-of-date", "-fcs-profile-generate=/var/contexts", "-flto=thin",
-    ]  # fmt: skip
-    assert (again["enable_coverage"], again["AR"]) == ("yes", "llvm-ar-19")
-    assert build.final(contexts, OBJECTS)["PROFILE"].split()[0] == (
-        "-fprofile-use=/var/contexts/merged.profdata"
-    )
-    assert "-flto=thin" not in plan("pgo+cspgo").counting(contexts, COUNTS)["PROFILE"]
-    assert build.name != plan().name
-
-
 def test_a_plain_build_has_neither() -> None:
     assert set(plan("o2", None).final(COUNTS, OBJECTS)) == {"rpathdir"}
     assert option(plan("o2", None), "CFLAGS")[0] == "-O2"
