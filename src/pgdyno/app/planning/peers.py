@@ -170,7 +170,7 @@ def with_huge_pages(
 ) -> tuple[dict[str, Mapping[str, str]], list[str]]:
     """Reserve pages for the peers that insist on huge pages, where the plan reserves some for its server.
 
-    Elsewhere such a peer's server would not start: it gets none, and a note says so.
+    Elsewhere such a peer's server would not start: its huge_pages are off, and a note says so.
     """
     found, notes = dict(peers), []
     for name, settings in peers.items():
@@ -179,8 +179,8 @@ def with_huge_pages(
         pool = _pool(plan, server, settings)
         found[name] = {**settings, **pool}
         if not pool:
-            found[name] = {key: value for key, value in settings.items() if key != "huge_pages"}
-            notes.append(f"{name} without huge_pages = on: the plan reserves no pages here, and root has to")
+            found[name] = {**settings, "huge_pages": "off"}
+            notes.append(f"{name} without huge pages: root would have to reserve them, and the plan has none")
     return found, notes
 
 

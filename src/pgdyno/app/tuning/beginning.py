@@ -12,6 +12,7 @@ from pgdyno.experiments.records.new_experiment import experiment_id
 from pgdyno.model.errors import UsageError
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import TrialState, Tuning
+from pgdyno.search.samplers import load as load_samplers
 from pgdyno.store.tunings import load_tuning
 
 
@@ -41,12 +42,18 @@ def earlier_search(request: TuneRequest) -> Tuning | None:
 def unfinished(tuning: Tuning) -> Tuning:
     """Return a search without a trial that was interrupted.
 
-    Raises: UsageError if it has its proof, or was for several aims, as earlier versions could search.
+    Raises: UsageError if it has its proof, or was for several aims or by another sampler, as searches of
+    earlier versions can be.
     """
     if tuning.aims:
         raise UsageError(
             f'the search "{tuning.id}" was for several aims: {", ".join(tuning.aims)}',
             hint="begin a new one, without --resume: it is for throughput",
+        )
+    if tuning.sampler not in load_samplers():
+        raise UsageError(
+            f'the search "{tuning.id}" was by the sampler "{tuning.sampler}", which was removed',
+            hint="begin a new one, without --resume",
         )
     if tuning.experiment is not None:
         raise UsageError(

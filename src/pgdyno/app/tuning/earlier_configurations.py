@@ -138,14 +138,20 @@ def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
 
 
 def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
-    """Return the answer of a search, or its best trial."""
+    """Return the answer of a search, or its best trial; nothing of one that was for several aims."""
+    if tuning.aims:
+        return EarlierConfiguration(source, {}, _major_in(tuning.subject))
     best = {} if tuning.winner is None else tuning.winner.point
     proof = _proof_of(tuning)
     if proof is not None:
         return EarlierConfiguration(source, tuning.answer or best, _major(proof), _why_worse(proof, TUNED))
-    server = tuning.subject.partition(";")[0]
-    major = re.match(r"\d+", server.rpartition(" ")[2])
-    return EarlierConfiguration(source, tuning.answer or best, int(major[0]) if major else None)
+    return EarlierConfiguration(source, tuning.answer or best, _major_in(tuning.subject))
+
+
+def _major_in(subject: str) -> int | None:
+    """Return the major version in the text that a search is known by."""
+    found = re.match(r"\d+", subject.partition(";")[0].rpartition(" ")[2])
+    return int(found[0]) if found else None
 
 
 def _proof_of(tuning: Tuning) -> Experiment | None:

@@ -89,8 +89,9 @@ CHECKS = (
         _cpu_pinning,
         _is_confined,
         "CPUs of its own on a machine that the server shares, or that has several NUMA nodes: it is "
-        "disturbed less and its memory stays near. CPUs that idle beside it cannot help. systemctl "
-        "revert UNIT takes back what set-property wrote. No figure of our own yet.",
+        "disturbed less and its memory stays near. CPUs that idle beside it cannot help. systemctl revert "
+        "UNIT takes back what set-property wrote. A process that is confined alone, as the walwriter, waits "
+        "when its CPU is busy, and its successor after a crash is not confined. No figure of our own yet.",
         (
             (
                 "https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control.html"
@@ -115,7 +116,8 @@ CHECKS = (
         _runs_on,
         "none or voluntary, or huge pages: a backend that is interrupted during a page fault while it holds "
         "a spinlock lets all others spin. Published for 96 CPUs and 1024 clients: 98 600 transactions per "
-        "second with none, 50 800 with lazy, and no loss with huge pages.",
+        "second with none, 50 800 with lazy, and no loss with huge pages. With none, other programs wait "
+        "longer for a CPU; kernels from 7.0 on no longer have it on all machines.",
         (
             "https://thebuild.com/blog/2026/04/23/preempt_none-is-dead-your-postgres-probably-doesnt-care/",
             "https://docs.kernel.org/scheduler/sched-debug.html",

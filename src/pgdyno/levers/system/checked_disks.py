@@ -109,8 +109,8 @@ CHECKS = (
         _atomic_writes,
         _holds_a_page,
         "a disk that never tears a page of the database. full_page_writes stays on whatever is found: the "
-        "promise holds for writes that ask for it (RWF_ATOMIC) and go to the disk directly, and PostgreSQL's "
-        "do neither.",
+        "promise holds for writes that ask for it (RWF_ATOMIC) and go to the disk directly, and "
+        "PostgreSQL's do neither.",
         (
             "https://docs.kernel.org/filesystems/ext4/atomic_writes.html",
             "https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-FULL-PAGE-WRITES",
@@ -129,7 +129,8 @@ CHECKS = (
         ),
         _io_queue_depth,
         lambda _: False,  # every disk has a queue, and none of them is ours
-        "a queue that is not full: a long one is filled by writes, and a short one keeps a fast disk idle.",
+        "a queue that is not full: a long one is filled by writes, and a short one keeps a fast disk idle. "
+        "No figure of our own yet.",
         (
             "https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-block",
             "https://man7.org/linux/man-pages/man1/iostat.1.html",
@@ -146,8 +147,8 @@ CHECKS = (
         ),
         _mount_options,
         _is_mounted_so,
-        "noatime, and no discard: fstrim.timer trims in bulk. A few mail readers and backup programs look at "
-        "access times; a thin-provisioned volume gives space back later.",
+        "noatime, and no discard: fstrim.timer trims in bulk. A few mail readers and backup programs look "
+        "at access times; a thin-provisioned volume gives space back later. No figure of our own yet.",
         (
             "https://man7.org/linux/man-pages/man8/mount.8.html",
             "https://docs.kernel.org/admin-guide/ext4.html",
@@ -166,7 +167,8 @@ CHECKS = (
         _wal_device,
         _is_apart,
         "a disk of its own, where the disk is what limits commits: they do not queue behind a checkpoint's "
-        "writes then. Two disks are two that can fail; two volumes above one disk gain nothing.",
+        "writes then. Two disks are two that can fail; two volumes above one disk gain nothing. No figure "
+        "of our own yet.",
         (
             "https://www.postgresql.org/docs/current/wal-internals.html",
             "https://www.postgresql.org/docs/current/pgtestfsync.html",

@@ -205,7 +205,8 @@ CHECKS = (
         _base_page_size,
         _has_large_pages,
         "64 kB on 64-bit Arm, where small files and processes can spare the memory: a sixteenth of the page "
-        "table entries for code, private memory and the file cache. No figure of our own yet.",
+        "table entries for code, private memory and the file cache. It gives no leave to turn "
+        "full_page_writes off. No figure of our own yet.",
         ("https://docs.kernel.org/arch/arm64/memory.html",),
     ),
     Check(
@@ -222,8 +223,8 @@ CHECKS = (
         _glibc_tunables,
         _has_tunables,
         "a heap on huge pages (glibc.malloc.hugetlb = 1) where backends sort and hash much, each of which "
-        "then takes 2 MB at the first touch; no registration for restartable sequences "
-        "(glibc.pthread.rseq = 0), which PostgreSQL has no use for. 0 to 2 % by our estimate; not measured.",
+        "then takes 2 MB at the first touch; no registration for restartable sequences (glibc.pthread.rseq "
+        "= 0), which PostgreSQL has no use for, and tcmalloc has. 0 to 2 % by our estimate; not measured.",
         (
             "https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html",
             "https://www.gnu.org/software/libc/manual/html_node/POSIX-Thread-Tunables.html",
@@ -242,10 +243,12 @@ CHECKS = (
         _malloc,
         _has_own_malloc,
         "an allocator that keeps large blocks which sorts and hash tables free, where there is memory for "
-        "that in every backend. Not distinguishable with sysbench, 4 clients: glibc's limits +1.9 % (−2.2 to "
-        "6.2) read-only and +3.9 % (−0.2 to 8.1) read-write, jemalloc +0.7 % and +2.6 % (docs/results).",
+        "that in every backend. Not distinguishable with sysbench, 4 clients: glibc's limits +1.9 % (−2.2 "
+        "to 6.2) read-only and +3.9 % (−0.2 to 8.1) read-write, jemalloc +0.7 % (−3.1 to 4.6) and +2.6 % "
+        "(−1.8 to 7.1; docs/results).",
         (
             "https://www.gnu.org/software/libc/manual/html_node/Malloc-Tunable-Parameters.html",
+            "https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html",
             "https://man7.org/linux/man-pages/man3/mallopt.3.html",
             "https://jemalloc.net/jemalloc.3.html",
         ),
@@ -264,9 +267,11 @@ CHECKS = (
         ),
         _memory_overcommit,
         _is_strict,
-        "strict accounting (vm.overcommit_memory = 2) where all programs of the machine are known: a backend "
-        "that asks for too much gets an error, instead of the kernel killing one, after which the server "
-        "restarts all of them. Nothing becomes faster.",
+        "strict accounting (vm.overcommit_memory = 2) where all programs of the machine are known: a "
+        "backend that asks for too much gets an error, instead of the kernel killing one, after which the "
+        "server restarts all of them. The limit is half of the memory as the kernel is installed "
+        "(vm.overcommit_ratio = 50), and programs that reserve much and use little then fail to start. "
+        "Nothing becomes faster.",
         (
             "https://www.postgresql.org/docs/current/kernel-resources.html#LINUX-MEMORY-OVERCOMMIT",
             "https://docs.kernel.org/mm/overcommit-accounting.html",
@@ -284,8 +289,8 @@ CHECKS = (
         _numa_interleave,
         _never,  # /proc/PID/numa_maps would tell, but reading it walks all pages of a large server
         "shared memory on all nodes, for a server that does not fit on one with its CPUs: every start is "
-        "then like every other. Private memory is spread as well. Remote memory cost 4.5 % with "
-        "huge pages and 7 % without in a published TPROC-C run.",
+        "then like every other. Private memory is spread as well. Remote memory cost 4.5 % with huge pages "
+        "and 7 % without in a published TPROC-C run. No figure of our own yet.",
         (
             "https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#NUMAPolicy=",
             "https://docs.kernel.org/admin-guide/mm/numa_memory_policy.html",
@@ -307,7 +312,8 @@ CHECKS = (
         _shmem_huge_pages,
         _is_given_unasked,
         "within_size where no pool of huge pages can be had, as in some containers. Everything that shares "
-        "memory gets them too, and where memory is scattered the kernel takes 4 kB pages without a word.",
+        "memory gets them too, and where memory is scattered the kernel takes 4 kB pages without a word. No "
+        "figure of our own yet.",
         ("https://docs.kernel.org/admin-guide/mm/transhuge.html",),
     ),
 )

@@ -9,7 +9,7 @@ from pgdyno.model.plans.recipe import PATCHED
 _WORTH = {"hugetext": -1, "cspgo": -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
 """By which builds are ranked: measured, each part was worth more than those before it together, or joined
 them (docs/results/builds.md). Of hugetext, which takes memory, and of cspgo, which builds of before
-November 2026 may have, no gain was found beside bolt."""
+29 November 2026 may have, no gain was found beside bolt."""
 
 
 @dataclass(frozen=True)

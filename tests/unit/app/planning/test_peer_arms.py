@@ -80,8 +80,8 @@ def test_a_service_that_insists_on_huge_pages_gets_them_where_the_plan_has_some(
     assert [name for name, settings in reserved.items() if POOL in settings] == ["amazon-rds"]
     assert notes == []
     without, notes = with_huge_pages(Plan((), (), (), None), server_of(18), peers)
-    assert "huge_pages" not in without["amazon-rds"]
-    assert notes == ["amazon-rds without huge_pages = on: the plan reserves no pages here, and root has to"]
+    assert without["amazon-rds"]["huge_pages"] == "off"
+    assert notes == ["amazon-rds without huge pages: root would have to reserve them, and the plan has none"]
     medium = configured_peers(server_of(18), replace(facts, memory_bytes=4 * GB), clients=4).settings
     assert "huge_pages" not in medium["amazon-rds"]
 

@@ -112,6 +112,12 @@ def test_a_source_without_a_configuration_is_refused(tmp_path: Path) -> None:
     assert 'a variant named "tuned" or "plan" with changes' in str(caught.value.detail)
 
 
+def test_a_search_for_several_aims_has_no_configuration_to_begin_with(tmp_path: Path) -> None:
+    save_tuning(tmp_path, replace(tuning(), id="front", answer={}, aims=("throughput", "wal")))
+    with pytest.raises(UsageError, match="has no configuration to begin with"):
+        settings(tmp_path / "front.tuning.json")
+
+
 def test_a_damaged_bundle_and_an_unknown_id_are_errors(tmp_path: Path) -> None:
     (tmp_path / "b.zip").write_bytes(b"PK")
     with pytest.raises(StorageError):

@@ -91,3 +91,10 @@ def test_a_search_for_several_aims_is_not_gone_on_with() -> None:
     ) as caught:
         trials_within(going_on(request(1200, READ_WRITE), "throughput", "wal"))
     assert caught.value.hint == "begin a new one, without --resume: it is for throughput"
+
+
+def test_a_search_by_a_sampler_that_was_removed_is_not_gone_on_with() -> None:
+    stored = replace(tuning(), id="old", experiment=None, sampler="tpe")
+    save_tuning(workspace().experiments(), stored)
+    with pytest.raises(UsageError, match='the search "old" was by the sampler "tpe", which was removed'):
+        trials_within(replace(request(1200, READ_WRITE), resume="old"))
