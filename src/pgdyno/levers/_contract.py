@@ -187,7 +187,7 @@ def detect_files(
 
 @dataclass(frozen=True)
 class Check:
-    """A lever that changes nothing: what is found on the host, beside what is wanted.
+    """A lever that changes nothing: a finding on the host, beside the wanted one.
 
     ``found`` says what is there, and how to try something else; ``is_in_use`` whether the feature is.
     ``wanted`` says what would be better for whom, with a figure if there is one, and ``sources`` where that
@@ -210,7 +210,7 @@ class Check:
         return Detected(State.ON if self.is_in_use(ctx) else State.OFF, self.found(ctx))
 
     def plan(self, ctx: PlanContext) -> Skipped:
-        """Return what was found: nothing is changed."""
+        """Return the finding: nothing is changed."""
         return Skipped(self.LEVER.name, self.found(ctx), self.unit_lines(ctx))
 
     @property

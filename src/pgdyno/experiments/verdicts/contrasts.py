@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from statistics import fmean
 
 from pgdyno.experiments.verdicts.failures import is_any_shown
 from pgdyno.experiments.verdicts.seat_effects import SeatEffects, seat_effects, widened
@@ -49,29 +48,6 @@ def contrast_intervals(
     series, is_seated = _series(experiment, workload, contrasts, metric)
     wanted = experiment.design.level if level is None else level
     return _intervals(series, wanted, _biases(experiment, contrasts), is_seated=is_seated)
-
-
-def mean_contrast_intervals(
-    experiment: Experiment, contrasts: Mapping[str, Weights], *, metric: str = THROUGHPUT
-) -> dict[str, Interval]:
-    """Return the same of the mean over all workloads, at the design's level.
-
-    A round counts if every workload has a block in it in which all arms count.
-    """
-    names = _arms_of(contrasts)
-    if any(is_any_shown(experiment.blocks, workload, names) for workload in experiment.workloads):
-        return {}
-    found = [_series(experiment, workload, contrasts, metric) for workload in experiment.workloads]
-    means: dict[str, dict[int, list[float]]] = {}
-    for name in contrasts:
-        by_workload = [series[name] for series, _ in found]
-        shared = set.intersection(*(set(one) for one in by_workload)) if by_workload else set[int]()
-        means[name] = {
-            round_: [fmean(fmean(one[round_]) for one in by_workload)] for round_ in sorted(shared)
-        }
-    is_seated = any(seated for _, seated in found)
-    biases = _biases(experiment, contrasts)
-    return _intervals(means, experiment.design.level, biases, is_seated=is_seated)
 
 
 def _series(

@@ -1,4 +1,4 @@
-"""Checks of the processors, and of what the kernel and the server were built with for them."""
+"""Checks of the processors, and of the kernel's and the server's builds for them."""
 
 from __future__ import annotations
 
