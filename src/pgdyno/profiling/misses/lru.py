@@ -79,11 +79,6 @@ class SplitCaches:
     line_bytes: int
     _last_instruction: int = field(default=0, init=False)
 
-    def empty(self) -> SplitCaches:
-        """Return caches like these, without lines."""
-        code, data, second = (LruCache(one.sets, one.ways) for one in (self.code, self.data, self.second))
-        return SplitCaches(code, data, second, self.line_bytes)
-
     def take(self, accesses: Accesses) -> Missed:
         """Take accesses in their order, and return the data that was missed."""
         first = accesses.addresses // self.line_bytes
