@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pgdyno.levers._contract import Check, Layer, Lever, Maturity, PlanContext, Risk
+from pgdyno.model.hosts.cpu_list import format_cpu_list
 
 ALLOWED, ONLINE = "host.limits.cpuset", "host.cpu.logical_count"
 FEWEST_CPUS = 4  # arbitrary: with fewer, one CPU is too large a part to give away
@@ -29,23 +30,12 @@ def _advice(cpus: Sequence[int]) -> str:
     if len(cpus) < FEWEST_CPUS:
         return ""
     count = len(cpus) // SHARE_OF_OTHERS
-    others, own = _as_list(cpus[:count]), _as_list(cpus[count:])
+    others, own = format_cpu_list(cpus[:count]), format_cpu_list(cpus[count:])
     return (
         f"; to leave {others} to others: systemctl set-property UNIT AllowedCPUs={own}, clients on this "
         f"machine under taskset -c {others}, a single process by taskset -cp CPU PID (pg_stat_activity has "
         "the walwriter's)"
     )
-
-
-def _as_list(cpus: Sequence[int]) -> str:
-    """Return CPUs as the kernel and systemd write them: ``0-3,8``."""
-    runs: list[list[int]] = []
-    for cpu in cpus:
-        if runs and cpu == runs[-1][-1] + 1:
-            runs[-1].append(cpu)
-        else:
-            runs.append([cpu])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def _is_confined(ctx: PlanContext) -> bool:

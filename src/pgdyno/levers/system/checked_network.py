@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from pgdyno.levers._contract import Check, Layer, Lever, Maturity, Need, PlanContext, Risk, sysctl_path
 from pgdyno.levers.system._network import nics, nothing_to_gain
 from pgdyno.model import numbers
+from pgdyno.model.hosts.cpu_list import parse_cpu_list
 from pgdyno.model.hosts.host import Nic
 
 WAITS = {name: sysctl_path(f"net.core.{name}") for name in ("busy_read", "busy_poll")}
@@ -107,18 +108,11 @@ def _are_gathered(lists: Mapping[str, str], queues: int) -> bool:
 
 def _gathered(lists: Mapping[str, str], queues: int) -> str:
     """Return which interrupts go to which CPU, neighbours together, on CPUs that may have them now."""
-    cpus = sorted({cpu for text in lists.values() for cpu in _cpus(text)})
+    cpus = sorted({cpu for text in lists.values() for cpu in parse_cpu_list(text) or ()})
     chosen = cpus[: math.ceil(queues / QUEUES_PER_CPU)]
     share = math.ceil(len(lists) / len(chosen))
     groups = [list(lists)[at : at + share] for at in range(0, len(lists), share)]
     return "; ".join(f"{', '.join(group)} to {cpu}" for cpu, group in zip(chosen, groups, strict=False))
-
-
-def _cpus(text: str) -> Iterator[int]:
-    """Yield the CPUs in a list as the kernel writes it: ``0-3,8``."""
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
 
 
 def _lists(ctx: PlanContext, nic: Nic) -> dict[str, str]:

@@ -6,6 +6,7 @@ Source: Linux, Documentation/admin-guide/cputopology.rst.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _RANGE = re.compile(r"^(\d{1,9})(?:-(\d{1,9}))?$", re.ASCII)
 _MOST_CPUS = 1 << 16  # eight times the kernel's largest NR_CPUS; keeps a damaged file from filling memory
@@ -20,3 +21,14 @@ def parse_cpu_list(text: str) -> tuple[int, ...] | None:
             return None
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(found))
+
+
+def format_cpu_list(cpus: Sequence[int]) -> str:
+    """Return CPUs as the kernel and systemd write them: (0, 1, 2, 8) is ``0-2,8``."""
+    runs: list[list[int]] = []
+    for cpu in cpus:
+        if runs and cpu == runs[-1][-1] + 1:
+            runs[-1].append(cpu)
+        else:
+            runs.append([cpu])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pgdyno.model import numbers
 from pgdyno.model.facts import Fact, Unknown
+from pgdyno.model.hosts.cpu_list import format_cpu_list
 from pgdyno.model.hosts.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
 
 _NAME_WIDTH = 24
@@ -137,17 +138,6 @@ def _features(features: Sequence[str]) -> str:
     return f"{' '.join(telling)} (and {len(features) - len(telling)} more)"
 
 
-def _cpus(cpus: Sequence[int]) -> str:
-    """Print CPU numbers as the kernel does: (0, 1, 2, 8) → ``0-2,8``."""
-    runs: list[list[int]] = []
-    for cpu in cpus:
-        if runs and cpu == runs[-1][-1] + 1:
-            runs[-1].append(cpu)
-        else:
-            runs.append([cpu])
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
 def _pools(pools: Mapping[int, HugePagePool]) -> str:
     shown = (
         f"{pool.total} × {numbers.size(size)} ({pool.free} free, {pool.reserved} reserved)"
@@ -192,7 +182,7 @@ def _listed(items: Sequence[str], separator: str) -> str:
 _READABLE: dict[str, Callable[[Any], str]] = {
     "frequency_mhz": _frequency,
     "isa_features": _features,
-    "cpuset": _cpus,
+    "cpuset": format_cpu_list,
     "huge_pages": _pools,
     "hugetlb_bytes": _sizes,
     "mitigations": _mitigations,
