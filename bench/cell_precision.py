@@ -16,6 +16,7 @@ import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from pgdyno.app.cells.given_cell import read_cell
 from pgdyno.app.installations import choose_installation
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.workload_choice import find_workloads
@@ -25,7 +26,6 @@ from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
-from pgdyno.store.hosts.cell_file import read_cell_file
 
 PLACES = ("host", "cell", "cell", "host")
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
@@ -51,7 +51,7 @@ def measured(workload: str, budget_s: float, seed: int, cell_file: Path | None) 
         find_workloads((workload,)),
         Design(seed=seed),
         budget_s,
-        cell=read_cell_file(cell_file) if cell_file else None,
+        cell=read_cell(cell_file) if cell_file else None,
     )
     return compare((Variant("default"), Variant("default")), conditions, Lines())
 

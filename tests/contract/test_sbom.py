@@ -6,19 +6,21 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from chores.sbom import document
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 LOCKED = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+LOCKED_FOR_DEVELOPMENT = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8")
 CRATES = (ROOT / "driver/Cargo.lock").read_text(encoding="utf-8")
 
 
-def pinned() -> dict[str, set[str]]:
+def pinned(lock: str) -> dict[str, set[str]]:
     """Return the locked versions of each Python package, read as pip reads them."""
     found: dict[str, set[str]] = {}
-    for text in LOCKED.replace("\\\n", " ").splitlines():
+    for text in lock.replace("\\\n", " ").splitlines():
         if text and not text.lstrip().startswith("#"):
             requirement = Requirement(text.partition("--hash")[0])
             found.setdefault(canonicalize_name(requirement.name), set()).add(
@@ -33,16 +35,28 @@ def test_every_dependency_is_locked_to_a_version_that_it_accepts() -> None:
         *project["dependencies"],
         *(one for some in project["optional-dependencies"].values() for one in some),
     ]
-    locked = pinned()
+    locked = pinned(LOCKED_FOR_DEVELOPMENT)
     for requirement in map(Requirement, asked):
         versions = locked[canonicalize_name(requirement.name)]
         assert all(requirement.specifier.contains(version) for version in versions), requirement
 
 
-def test_every_locked_package_has_checksums_and_no_address() -> None:
-    packages = LOCKED.replace("\\\n", " ").splitlines()
+def test_users_get_what_pgdyno_needs_in_the_versions_that_are_tested_and_no_tools() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    users, all_of_them = pinned(LOCKED), pinned(LOCKED_FOR_DEVELOPMENT)
+    needed = [*project["dependencies"], *extras["pg"], *extras["build"]]
+    assert {canonicalize_name(Requirement(one).name) for one in needed} <= users.keys()
+    assert all(all_of_them[name] == versions for name, versions in users.items())
+    tools = {canonicalize_name(Requirement(one).name) for one in extras["dev"]}
+    assert not tools & users.keys()
+
+
+@pytest.mark.parametrize("lock", [LOCKED, LOCKED_FOR_DEVELOPMENT])
+def test_every_locked_package_has_checksums_and_no_address(lock: str) -> None:
+    packages = lock.replace("\\\n", " ").splitlines()
     assert all("--hash=sha256:" in text for text in packages if text and not text.lstrip().startswith("#"))
-    assert "://" not in LOCKED
+    assert "://" not in lock
 
 
 def test_the_bill_of_materials_has_what_is_locked() -> None:
@@ -50,7 +64,9 @@ def test_the_bill_of_materials_has_what_is_locked() -> None:
     listed = {
         (one["purl"].partition("/")[0], canonicalize_name(one["name"]), one["version"]) for one in components
     }
-    python = {("pkg:pypi", name, version) for name, versions in pinned().items() for version in versions}
+    python = {
+        ("pkg:pypi", name, version) for name, versions in pinned(LOCKED).items() for version in versions
+    }
     crates = re.findall(r'name = "(\S+)"\nversion = "(\S+)"\nsource = "registry', CRATES)
     assert listed == python | {("pkg:cargo", canonicalize_name(name), version) for name, version in crates}
     sums = {one["content"] for component in components for one in component["hashes"]}

@@ -73,6 +73,16 @@ def test_a_cell_file_that_everybody_can_write_is_not_used(lab: Path, file: str) 
     assert f"chmod go-w {file}" in done.stderr
 
 
+def test_variables_that_another_user_could_have_written_are_not_read(lab: Path) -> None:
+    variables = lab / "group_vars" / "load.yml"
+    variables.parent.mkdir()
+    variables.write_text("ansible_user: ada\n")
+    os.chown(variables, NOBODY, NOBODY)
+    done = pgdyno("cell", "check", "--cell", "inventory.ini")
+    assert done.returncode == 4
+    assert "group_vars/load.yml is not used: it belongs to nobody, and you are root" in done.stderr
+
+
 def test_a_servers_program_of_another_user_does_not_run_as_root(lab: Path) -> None:
     """The server's host is this machine, whose check is by nobody's rights but that user's."""
     lab.chmod(0o755)

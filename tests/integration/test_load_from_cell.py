@@ -214,9 +214,9 @@ from pgdyno.cli.tune import _Spoken
 from pgdyno.model.experiments.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.store.hosts.cell_file import read_cell_file
+from pgdyno.app.cells.given_cell import read_cell
 workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
-cell = read_cell_file(Path(sys.argv[1]))
+cell = read_cell(Path(sys.argv[1]))
 conditions = Conditions(embedded(), workloads, design, cell=cell, as_booted=AS_ASKED)
 tuning = tune(TuneRequest(conditions, Variant("default"), 1.0, most_trials=1), Lines(), _Spoken()).tuning
 print(json.dumps([tuning.notes, len(tuning.trials[0].rounds), tuning.experiment]))

@@ -77,7 +77,7 @@ def _carry(name: str, cell: CellHosts) -> NoReturn:
     from pgdyno.model.cells.typed import TypedAt
     from pgdyno.remote.carried_command import CarriedCommand
     from pgdyno.remote.ssh import by_hand
-    from pgdyno.store.hosts.hosts_file import hosts_file_text
+    from pgdyno.store.hosts_file import hosts_file_text
 
     context = click.get_current_context()
     _require_files_there(context, cell)

@@ -26,8 +26,7 @@ from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, verified_
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.histograms_file import with_histograms
-from pgdyno.store.hosts.cell_file import read_cell_file
-from pgdyno.store.hosts.hosts_file import read_hosts_file
+from pgdyno.store.hosts_file import read_hosts_file
 from pgdyno.store.slices_file import read_slices
 from pgdyno.toolchain.product.manifest import dump_manifest, parse_manifest
 
@@ -50,15 +49,6 @@ def check_hosts_file(data: bytes) -> None:
         cell = read_hosts_file(file_with("hosts.toml", data))
         assert cell.loads
         assert not any(host.destination.startswith("-") for host in cell.all)
-
-
-def check_inventory(data: bytes) -> None:
-    """An inventory of Ansible, in INI or YAML, is such a cell as well, or all that is wrong with it."""
-    for name in ("lab.ini", "lab.yml"):
-        with refused_in_words():
-            cell = read_cell_file(file_with(name, data))
-            assert cell.loads
-            assert not any(host.destination.startswith("-") for host in cell.all)
 
 
 def check_remote_answer(data: bytes) -> None:

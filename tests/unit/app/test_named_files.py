@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.app.cells.given_cell import read_cell
 from pgdyno.app.measuring.copy_note import digest_of, read_copy_note
 from pgdyno.app.measuring.workload_choice import parse_script
 from pgdyno.app.results.bundle_import import import_bundle
@@ -16,7 +17,6 @@ from pgdyno.model.errors import PgdynoError
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.fleet_file import read_fleet_file
-from pgdyno.store.hosts.cell_file import read_cell_file
 from pgdyno.store.plain_file import open_plain
 from pgdyno.store.workload_file import read_workload_file
 
@@ -24,8 +24,8 @@ WORDS = "it is a pipe or a device: write what it gives to a plain file, and name
 READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (
     ("a.toml", read_experiment_file),
     ("a.toml", read_fleet_file),
-    ("a.toml", read_cell_file),
-    ("a.yml", read_cell_file),
+    ("a.toml", read_cell),
+    ("a.yml", read_cell),
     ("a.toml", read_workload_file),
     ("a.zip", check_bundle),
     ("a.zip", import_bundle),

@@ -13,7 +13,7 @@ from pgdyno.cli._on_cell import _without_cell
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Relayed
 from pgdyno.model.errors import UsageError
-from pgdyno.store.hosts.hosts_file import hosts_file_text, read_hosts_file
+from pgdyno.store.hosts_file import hosts_file_text, read_hosts_file
 
 ELSEWHERE = "198.51.100.7"  # of nobody: for documentation
 CELL = """

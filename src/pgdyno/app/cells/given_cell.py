@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from pgdyno.app.trusted_files import require_trusted
 from pgdyno.model.cells.cell import CellHosts
-from pgdyno.store.hosts.cell_file import read_cell_file
+from pgdyno.model.errors import HostsFileError
+from pgdyno.remote.inventory import read_inventory
+from pgdyno.store.hosts_file import cell_of, read_hosts_file
+from pgdyno.store.plain_file import open_plain
 
 _PURPOSE = "it decides which programs ssh runs here, as you"
+_ROLES = "put hosts into the groups [server] and [load], or give them pgdyno_role=server and pgdyno_role=load"
+_INVENTORIES = frozenset({"", ".ini", ".yaml", ".yml"})  # without an ending as /etc/ansible/hosts
 
 
 def given_cell(file: Path) -> CellHosts:
@@ -18,9 +24,35 @@ def given_cell(file: Path) -> CellHosts:
     Raises: RefusedError if others could change it; HostsFileError listing everything that is wrong with it.
     """
     if os.path.lexists(file):  # a pipe of somebody else's is not waited for
-        require_trusted(file, _PURPOSE)
-    cell = read_cell_file(file)
+        for one in (file, *_read_by_ansible(file)):
+            require_trusted(one, _PURPOSE)
+    cell = read_cell(file)
     named = dict.fromkeys([cell.ssh_config, *(host.key for host in cell.all)])
     for one in (file, *filter(None, named)):
         require_trusted(one, _PURPOSE)
     return cell
+
+
+def read_cell(file: Path) -> CellHosts:
+    """Return the cell in hosts.toml or an inventory of Ansible.
+
+    Raises: HostsFileError listing everything that is wrong with it.
+    """
+    if file.suffix not in _INVENTORIES:
+        return read_hosts_file(file)
+    try:
+        open_plain(file).close()
+    except OSError as error:
+        raise HostsFileError(f'could not read "{file}"', detail=error.strerror) from error
+    return cell_of(file, read_inventory(file), _ROLES)
+
+
+def _read_by_ansible(file: Path) -> Iterator[Path]:
+    """Return the files that Ansible reads beside an inventory."""
+    if file.suffix not in _INVENTORIES:
+        return
+    yield from (one for one in [file.parent / "ansible.cfg"] if os.path.lexists(one))
+    for name in ("group_vars", "host_vars"):
+        for directory, _, files in os.walk(file.parent / name):
+            yield Path(directory)
+            yield from (Path(directory) / one for one in files)

@@ -8,9 +8,9 @@ import pytest
 
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.model.errors import HostsFileError
-from pgdyno.store.hosts.hosts_file import HostTable, read_hosts_file
+from pgdyno.store.hosts_file import HostTable, read_hosts_file
 
-GUIDE = Path(__file__).parents[4] / "docs/guides/two-machines.md"
+GUIDE = Path(__file__).parents[3] / "docs/guides/two-machines.md"
 NO_DESTINATION = "not a destination of ssh like db1, postgres@db1 or ssh://postgres@db1:2222"
 GOOD = '[hosts.db1]\nrole = "server"\n[hosts.client1]\nrole = "load"\n'
 

@@ -1,1 +1,0 @@
-"""Files with the hosts of a cell."""

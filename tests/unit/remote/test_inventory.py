@@ -1,0 +1,121 @@
+"""Ansible inventories as cells: the variables that are followed, and clear words for all others.
+
+The documents are as ``ansible-inventory --list`` shows them; tests/programs has it read files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgdyno.model.errors import HostsFileError
+from pgdyno.remote.inventory import cell_document, read_inventory
+
+FILE = Path("lab.ini")
+LAB: dict[str, Any] = {
+    "_meta": {
+        "hostvars": {
+            "db1": {
+                "ansible_host": "10.0.0.1",
+                "ansible_user": "postgres",
+                "ansible_ssh_common_args": "-o ProxyJump=ops@gate",
+                "ansible_ssh_private_key_file": "key",
+                "pgdyno_address": "192.168.1.1",
+                "pgdyno_postgresql": "/usr/lib/postgresql/17/bin",
+            },
+            "c1": {"ansible_host": "fd00::2", "ansible_port": 2222, "pgdyno_cpus": 4},
+            "odd": {"ansible_password": "{{ secret }}", "pgdyno_cpus": ["x"]},
+        }
+    },
+    "all": {"children": ["ungrouped", "server", "lab"]},
+    "server": {"hosts": ["db1"]},
+    "lab": {"children": ["load"]},
+    "load": {"children": ["clients", "more"]},
+    "clients": {"hosts": ["c1"], "children": ["load"]},
+    "more": {"hosts": ["c2"]},
+    "ungrouped": {"hosts": ["odd"]},
+}
+
+
+def with_variable(name: str, value: object) -> dict[str, Any]:
+    """Return an inventory of a server with this variable and a load host."""
+    hosts = {"server": {"hosts": ["db1"]}, "load": {"hosts": ["c1"]}}
+    return {"_meta": {"hostvars": {"db1": {name: value}}}, **hosts}
+
+
+def test_hosts_in_the_groups_or_below_them_are_the_cells() -> None:
+    assert cell_document(FILE, LAB) == {
+        "hosts": {
+            "c1": {"role": "load", "ssh": "ssh://[fd00::2]:2222", "cpus": "4"},
+            "c2": {"role": "load", "ssh": "c2"},
+            "db1": {
+                "role": "server",
+                "ssh": "postgres@10.0.0.1",
+                "key": "key",
+                "address": "192.168.1.1",
+                "postgresql": "/usr/lib/postgresql/17/bin",
+                "jump": "ops@gate",
+            },
+        }
+    }
+
+
+def test_a_variable_gives_a_role_without_the_groups() -> None:
+    roles = {"db1": {"pgdyno_role": "server"}, "c1": {"pgdyno_role": "load"}, "gate": {}}
+    found = cell_document(FILE, {"_meta": {"hostvars": roles}})
+    assert found == {"hosts": {"c1": {"role": "load", "ssh": "c1"}, "db1": {"role": "server", "ssh": "db1"}}}
+
+
+@pytest.mark.parametrize(
+    "arguments", ["-J gate", "-o ProxyJump=gate", "-oProxyJump=gate", "-o 'ProxyJump gate'"]
+)
+def test_jump_hosts_are_followed(arguments: str) -> None:
+    hosts: Any = cell_document(FILE, with_variable("ansible_ssh_common_args", arguments))["hosts"]
+    assert hosts["db1"]["jump"] == "gate"
+
+
+PLAIN = "a plain text is wanted; templates and encrypted values are not worked out here"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "mistake"),
+    [
+        ("ansible_password", "x", "ansible_password: ssh is given no password: use a key"),
+        ("ansible_ssh_pass", "x", "ansible_ssh_pass: ssh is given no password: use a key"),
+        ("ansible_ssh_host", "x", "ansible_ssh_host: an old name: leave out ssh_"),
+        ("ansible_host", "{{ address }}", f"ansible_host: {PLAIN}"),
+        ("ansible_user", {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256"}, f"ansible_user: {PLAIN}"),
+        ("pgdyno_address", ["x", "x"], f"pgdyno_address: {PLAIN}"),
+        ("ansible_connection", "local", "ansible_connection: hosts of a cell are reached by ssh"),
+        (
+            "ansible_ssh_common_args",
+            "-o ProxyJump=a -o StrictHostKeyChecking=no",
+            "ansible_ssh_common_args: only ProxyJump is followed (-o ProxyJump=HOST, -J HOST)",
+        ),
+        (
+            "ansible_ssh_extra_args",
+            "-4",
+            "ansible_ssh_extra_args: not followed: write a Host of your ~/.ssh/config instead",
+        ),
+    ],
+)
+def test_a_variable_that_is_not_followed_is_named(variable: str, value: object, mistake: str) -> None:
+    with pytest.raises(HostsFileError) as caught:
+        cell_document(FILE, with_variable(variable, value))
+    assert caught.value.message == '"lab.ini" has hosts that cannot be reached as it says'
+    assert caught.value.detail == f'"db1": {mistake}'
+
+
+def test_without_ansible_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostsFileError) as caught:
+        read_inventory(tmp_path / "lab.ini")
+    file = tmp_path / "lab.ini"
+    assert (
+        caught.value.message == f'"{file}" is an inventory of Ansible, and ansible-inventory is not installed'
+    )
+    assert caught.value.hint == (
+        "install ansible-core, or describe the cell in hosts.toml (docs/guides/two-machines.md)"
+    )
