@@ -73,14 +73,21 @@ def test_a_cell_file_that_everybody_can_write_is_not_used(lab: Path, file: str) 
     assert f"chmod go-w {file}" in done.stderr
 
 
-def test_variables_that_another_user_could_have_written_are_not_read(lab: Path) -> None:
-    variables = lab / "group_vars" / "load.yml"
-    variables.parent.mkdir()
-    variables.write_text("ansible_user: ada\n")
-    os.chown(variables, NOBODY, NOBODY)
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_variables_that_another_user_could_have_written_are_not_read(lab: Path, *, is_linked: bool) -> None:
+    directory = lab / "group_vars" / "load"
+    directory.parent.mkdir()
+    if is_linked:
+        (lab / "elsewhere").mkdir()
+        directory.symlink_to(lab / "elsewhere")
+        (lab / "elsewhere" / "back").symlink_to(lab / "group_vars")
+    else:
+        directory.mkdir()
+    (directory / "main.yml").write_text("ansible_user: ada\n")
+    os.chown(directory / "main.yml", NOBODY, NOBODY)
     done = pgdyno("cell", "check", "--cell", "inventory.ini")
     assert done.returncode == 4
-    assert "group_vars/load.yml is not used: it belongs to nobody, and you are root" in done.stderr
+    assert "group_vars/load/main.yml is not used: it belongs to nobody, and you are root" in done.stderr
 
 
 def test_a_servers_program_of_another_user_does_not_run_as_root(lab: Path) -> None:

@@ -124,7 +124,7 @@ def _listed(path: Path) -> Mapping[str, Any]:
         raise HostsFileError(f'{_PROGRAM} could not read "{path}"', detail=last) from error
     except ValueError as error:
         raise HostsFileError(f'{_PROGRAM} did not list "{path}" as JSON', detail=str(error)) from error
-    if not isinstance(listed, dict):
+    if not isinstance(listed, dict) or not all(isinstance(one, dict) for one in listed.values()):
         raise HostsFileError(f'{_PROGRAM} did not list groups of "{path}"')
     return listed
 

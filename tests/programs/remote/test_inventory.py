@@ -35,6 +35,7 @@ def test_values_are_checked_like_those_of_hosts_toml(tmp_path: Path, monkeypatch
     [
         ("echo wrong >&2; exit 4", 'ansible-inventory could not read "{file}"', "wrong"),
         ("echo '[]'", 'ansible-inventory did not list groups of "{file}"', None),
+        ('echo \'{"load": ["c1"]}\'', 'ansible-inventory did not list groups of "{file}"', None),
     ],
 )
 def test_a_failing_program_is_shown(

@@ -51,8 +51,13 @@ def _read_by_ansible(file: Path) -> Iterator[Path]:
     """Return the files that Ansible reads beside an inventory."""
     if file.suffix not in _INVENTORIES:
         return
-    yield from (one for one in [file.parent / "ansible.cfg"] if os.path.lexists(one))
-    for name in ("group_vars", "host_vars"):
-        for directory, _, files in os.walk(file.parent / name):
-            yield Path(directory)
-            yield from (Path(directory) / one for one in files)
+    seen = set[Path]()
+    left = [file.parent / name for name in ("ansible.cfg", "group_vars", "host_vars")]
+    while left:
+        place = left.pop()
+        if not os.path.lexists(place):
+            continue
+        yield place
+        if place.is_dir() and (real := place.resolve()) not in seen:  # links may lead in circles
+            seen.add(real)
+            left += place.iterdir()
