@@ -89,7 +89,7 @@ audit: ## known vulnerabilities of what is locked; takes cargo-audit: cargo inst
 	@build/audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements-dev.txt
 	@cd driver && cargo audit
 
-sbom: dev ## write dist/sbom.cdx.json: all packages and crates of an installation (CycloneDX)
+sbom: dev ## write dist/sbom.cdx.json: all packages and crates that setup installs (CycloneDX)
 	@$(BIN)/python -m chores.sbom
 
 docs: dev ## write docs/reference from the code, and check all links

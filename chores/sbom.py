@@ -1,4 +1,4 @@
-"""Write dist/sbom.cdx.json: every package that an installation from this checkout consists of.
+"""Write dist/sbom.cdx.json: every package that ``make setup`` installs.
 
 Python packages come from requirements.txt, crates of the load generator from driver/Cargo.lock; both lock
 versions and checksums. Source of the format: CycloneDX 1.5, ECMA-424.

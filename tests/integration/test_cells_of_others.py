@@ -90,6 +90,15 @@ def test_variables_that_another_user_could_have_written_are_not_read(lab: Path, 
     assert "group_vars/load/main.yml is not used: it belongs to nobody, and you are root" in done.stderr
 
 
+def test_an_inventory_beside_which_others_can_put_variables_is_not_used(lab: Path) -> None:
+    lab.chmod(0o1777)  # as /tmp
+    done = pgdyno("cell", "check", "--cell", "inventory.ini")
+    assert done.returncode == 4
+    assert f"{lab} is not used: it can be changed by everybody" in done.stderr
+    assert "put the inventory into a directory where nobody else can add variables to it" in done.stderr
+    assert not (lab / "ran").exists()
+
+
 def test_a_servers_program_of_another_user_does_not_run_as_root(lab: Path) -> None:
     """The server's host is this machine, whose check is by nobody's rights but that user's."""
     lab.chmod(0o755)

@@ -11,12 +11,15 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
 from pgdyno.model.errors import HostsFileError
-from pgdyno.model.hosts.child_command import child_command
+from pgdyno.model.hosts.child_command import family_command
 
 _LIMIT_S = 60  # an inventory of a cloud asks its interface
 _MOST_MISTAKES = 8  # listed at once: more do not help
@@ -28,8 +31,10 @@ _ENVIRONMENT = {
     "ANSIBLE_NOCOLOR": "1",
     "LC_ALL": "C.UTF-8",
 }
+_OTHER_VARIABLES = "ANSIBLE_"  # of the caller's: some name places of plugins, which are code
 _ROLES = ("server", "load")
 _KEYS = {
+    "ansible_private_key_file": "key",
     "ansible_ssh_private_key_file": "key",
     "pgdyno_address": "address",
     "pgdyno_postgresql": "postgresql",
@@ -55,31 +60,62 @@ _REFUSED = {
         "an old name: leave out ssh_",
     ),
     **dict.fromkeys(
-        ("ansible_ssh_extra_args", "ansible_ssh_executable"),
+        ("ansible_ssh_args", "ansible_ssh_extra_args", "ansible_ssh_executable"),
         "not followed: write a Host of your ~/.ssh/config instead",
     ),
+    **dict.fromkeys(
+        ("ansible_private_key", "ansible_ssh_private_key"),
+        "not followed: name the key's file, with ansible_ssh_private_key_file",
+    ),
 }
+
+
+class _Group(BaseModel):
+    hosts: list[str] = Field(default_factory=list)
+    children: list[str] = Field(default_factory=list)
+
+
+class _Meta(BaseModel):
+    hostvars: dict[str, dict[str, Any]] = Field(default_factory=dict)
+
+
+_GROUPS = TypeAdapter(dict[str, _Group])
 
 
 def read_inventory(path: Path) -> dict[str, object]:
     """Return the hosts that have a role, as a document of hosts.toml's form.
 
-    Ansible runs in the inventory's directory, with the ansible.cfg there. It executes an inventory that is a
-    program.
+    An inventory that is a program is executed. Ansible has no configuration but its defaults, and a home of
+    its own for this run: no plugins, collections or vault passwords of the caller's.
 
     Raises: HostsFileError if Ansible is not installed or does not read the file, or hosts are not reached by
     ssh alone.
     """
-    return cell_document(path, _listed(path))
+    text = _list(path)
+    try:
+        listed = json.loads(text)
+    except ValueError as error:
+        raise HostsFileError(f'{_PROGRAM} did not list "{path}" as JSON', detail=str(error)) from error
+    return cell_document(path, listed)
 
 
-def cell_document(path: Path, listed: Mapping[str, Any]) -> dict[str, object]:
+def cell_document(path: Path, listed: object) -> dict[str, object]:
     """Return the hosts of a cell in the output of ``ansible-inventory --list``.
 
-    Raises: HostsFileError listing the variables that are not followed.
+    Raises: HostsFileError for another form, or listing the variables that are not followed.
     """
-    variables: Mapping[str, Mapping[str, object]] = listed.get("_meta", {}).get("hostvars", {})
-    members = {role: _members(listed, role) for role in _ROLES}
+    try:
+        found = TypeAdapter(dict[str, Any]).validate_python(listed)
+        variables = _Meta.model_validate(found.pop("_meta", {})).hostvars
+        groups = _GROUPS.validate_python(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise HostsFileError(
+            f'{_PROGRAM} did not list groups of hosts in "{path}"',
+            detail=f"{where}: {first['msg']}" if where else first["msg"],
+        ) from error
+    members = {role: _members(groups, role) for role in _ROLES}
     hosts, mistakes = {}, []
     for host in sorted({*variables, *members["server"], *members["load"]}):
         own = variables.get(host, {})
@@ -97,46 +133,60 @@ def cell_document(path: Path, listed: Mapping[str, Any]) -> dict[str, object]:
     return {"hosts": hosts}
 
 
-def _listed(path: Path) -> Mapping[str, Any]:
+def _list(path: Path) -> str:
+    """Return the output of ``ansible-inventory --list``."""
     program = shutil.which(_PROGRAM)
     if program is None:
         raise HostsFileError(
             f'"{path}" is an inventory of Ansible, and {_PROGRAM} is not installed',
             hint=f"install ansible-core, or describe the cell in hosts.toml ({_GUIDE})",
         )
-    argv = [program, "--inventory", str(path.absolute()), "--list"]
-    try:
-        done = subprocess.run(
-            child_command(os.getpid(), argv),
-            cwd=path.absolute().parent,
-            env={**os.environ, **_ENVIRONMENT},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_LIMIT_S,
-        )
-        listed = json.loads(done.stdout)
-    except subprocess.TimeoutExpired as error:
-        raise HostsFileError(f'{_PROGRAM} did not list "{path}" within {_LIMIT_S} s') from error
-    except subprocess.CalledProcessError as error:
-        last = " ".join(error.stderr.split())[-1000:]
-        raise HostsFileError(f'{_PROGRAM} could not read "{path}"', detail=last) from error
-    except ValueError as error:
-        raise HostsFileError(f'{_PROGRAM} did not list "{path}" as JSON', detail=str(error)) from error
-    if not isinstance(listed, dict) or not all(isinstance(one, dict) for one in listed.values()):
-        raise HostsFileError(f'{_PROGRAM} did not list groups of "{path}"')
-    return listed
+    argv = [str(Path(program).absolute()), "--inventory", str(path.absolute()), "--list"]
+    with tempfile.TemporaryDirectory(prefix="pgdyno-ansible-") as home:
+        configuration = Path(home) / "ansible.cfg"
+        configuration.touch()
+        own = {"ANSIBLE_HOME": home, "ANSIBLE_CONFIG": str(configuration)}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_OTHER_VARIABLES)}
+        try:
+            return _output(path, argv, Path(home), {**kept, **_ENVIRONMENT, **own})
+        except OSError as error:
+            raise HostsFileError(f"could not run {argv[0]}", detail=error.strerror) from error
 
 
-def _members(listed: Mapping[str, Any], group: str) -> set[str]:
+def _output(path: Path, argv: list[str], directory: Path, environment: Mapping[str, str]) -> str:
+    """Return the output of a program, which ends with all that it has started."""
+    with subprocess.Popen(
+        family_command(os.getpid(), argv),
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            written, complaints = process.communicate(timeout=_LIMIT_S)
+        except subprocess.TimeoutExpired as error:
+            raise HostsFileError(f'{_PROGRAM} did not list "{path}" within {_LIMIT_S:g} s') from error
+        finally:
+            if process.poll() is None:
+                process.terminate()  # its shell ends the others
+    if process.returncode != 0:
+        last = " ".join(complaints.split())[-1000:]
+        raise HostsFileError(f'{_PROGRAM} could not read "{path}"', detail=last or None)
+    return written
+
+
+def _members(groups: Mapping[str, _Group], group: str) -> set[str]:
     """Return the hosts of a group and of the groups below it."""
     hosts, seen, left = set[str](), set[str](), {group}
     while left:
         seen |= left
-        groups = [listed.get(name, {}) for name in left]
-        hosts |= {host for one in groups for host in one.get("hosts", ())}
-        left = {child for one in groups for child in one.get("children", ())} - seen
+        here = [groups[name] for name in left & groups.keys()]
+        hosts |= {host for one in here for host in one.hosts}
+        left = {child for one in here for child in one.children} - seen
     return hosts
 
 
@@ -144,13 +194,18 @@ def _mistakes(variables: Mapping[str, object]) -> Iterator[str]:
     for name, value in variables.items():
         if name in _REFUSED:
             yield f"{name}: {_REFUSED[name]}"
-        elif name in _READ and (not isinstance(value, str | int) or "{{" in str(value)):
+        elif name in _READ and not _is_plain(value):
             yield f"{name}: a plain text is wanted; templates and encrypted values are not worked out here"
-    if variables.get("ansible_connection", "ssh") not in {"ssh", "smart"}:
+    connection = variables.get("ansible_connection", "ssh")
+    if _is_plain(connection) and str(connection).removeprefix("ansible.builtin.") not in {"ssh", "smart"}:
         yield "ansible_connection: hosts of a cell are reached by ssh"
-    arguments = str(variables.get("ansible_ssh_common_args", ""))
-    if arguments and "{{" not in arguments and _jump(arguments) is None:
+    arguments = variables.get("ansible_ssh_common_args", "")
+    if arguments and _is_plain(arguments) and _jump(str(arguments)) is None:
         yield "ansible_ssh_common_args: only ProxyJump is followed (-o ProxyJump=HOST, -J HOST)"
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and "{{" not in str(value)
 
 
 def _ways(name: str, variables: Mapping[str, object]) -> dict[str, object]:

@@ -52,12 +52,11 @@ all:
 
 
 @pytest.fixture(autouse=True)
-def ansible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def ansible(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = Path(sys.executable).parent
     if not (programs / "ansible-inventory").exists():
         pytest.skip("ansible-core is not installed")
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
-    monkeypatch.setenv("ANSIBLE_HOME", str(tmp_path / "ansible"))  # it ends if it cannot make one
 
 
 def read(directory: Path, name: str, text: str) -> CellHosts:

@@ -87,6 +87,23 @@ PLAIN = "a plain text is wanted; templates and encrypted values are not worked o
         ("ansible_ssh_host", "x", "ansible_ssh_host: an old name: leave out ssh_"),
         ("ansible_host", "{{ address }}", f"ansible_host: {PLAIN}"),
         ("ansible_user", {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256"}, f"ansible_user: {PLAIN}"),
+        (
+            "ansible_connection",
+            {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256"},
+            f"ansible_connection: {PLAIN}",
+        ),
+        ("ansible_user", None, f"ansible_user: {PLAIN}"),
+        ("pgdyno_cpus", True, f"pgdyno_cpus: {PLAIN}"),
+        (
+            "ansible_ssh_args",
+            "-C",
+            "ansible_ssh_args: not followed: write a Host of your ~/.ssh/config instead",
+        ),
+        (
+            "ansible_ssh_private_key",
+            "-----BEGIN",
+            "ansible_ssh_private_key: not followed: name the key's file, with ansible_ssh_private_key_file",
+        ),
         ("pgdyno_address", ["x", "x"], f"pgdyno_address: {PLAIN}"),
         ("ansible_connection", "local", "ansible_connection: hosts of a cell are reached by ssh"),
         (
@@ -106,6 +123,38 @@ def test_a_variable_that_is_not_followed_is_named(variable: str, value: object, 
         cell_document(FILE, with_variable(variable, value))
     assert caught.value.message == '"lab.ini" has hosts that cannot be reached as it says'
     assert caught.value.detail == f'"db1": {mistake}'
+
+
+@pytest.mark.parametrize("connection", ["ssh", "smart", "ansible.builtin.ssh"])
+def test_hosts_may_name_the_connection_by_ssh(connection: str) -> None:
+    hosts: Any = cell_document(FILE, with_variable("ansible_connection", connection))["hosts"]
+    assert hosts["db1"] == {"role": "server", "ssh": "db1"}
+
+
+def test_a_key_has_two_names() -> None:
+    hosts: Any = cell_document(FILE, with_variable("ansible_private_key_file", "lab_key"))["hosts"]
+    assert hosts["db1"]["key"] == "lab_key"
+
+
+@pytest.mark.parametrize(
+    ("listed", "where"),
+    [
+        ([], ""),
+        ({"_meta": []}, ""),
+        ({"_meta": {"hostvars": []}}, "hostvars: "),
+        ({"_meta": {"hostvars": None}}, "hostvars: "),
+        ({"_meta": {"hostvars": {"db1": "x"}}}, "hostvars.db1: "),
+        ({"load": ["c1"]}, "load: "),
+        ({"load": {"hosts": None}}, "load.hosts: "),
+        ({"load": {"hosts": [{}]}}, "load.hosts.0: "),
+        ({"load": {"children": [1]}}, "load.children.0: "),
+    ],
+)
+def test_another_form_is_refused(listed: object, where: str) -> None:
+    with pytest.raises(HostsFileError) as caught:
+        cell_document(FILE, listed)
+    assert caught.value.message == 'ansible-inventory did not list groups of hosts in "lab.ini"'
+    assert (caught.value.detail or "").startswith(f"{where}Input should be a valid ")
 
 
 def test_without_ansible_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from pgdyno.store.plain_file import open_plain
 
 _PURPOSE = "it decides which programs ssh runs here, as you"
 _ROLES = "put hosts into the groups [server] and [load], or give them pgdyno_role=server and pgdyno_role=load"
+_ELSEWHERE = "put the inventory into a directory where nobody else can add variables to it"
 _INVENTORIES = frozenset({"", ".ini", ".yaml", ".yml"})  # without an ending as /etc/ansible/hosts
 
 
@@ -24,8 +25,9 @@ def given_cell(file: Path) -> CellHosts:
     Raises: RefusedError if others could change it; HostsFileError listing everything that is wrong with it.
     """
     if os.path.lexists(file):  # a pipe of somebody else's is not waited for
-        for one in (file, *_read_by_ansible(file)):
-            require_trusted(one, _PURPOSE)
+        require_trusted(file, _PURPOSE)
+        for one in _read_by_ansible(file):  # each before it is entered
+            require_trusted(one, _PURPOSE, _ELSEWHERE if one == file.absolute().parent else None)
     cell = read_cell(file)
     named = dict.fromkeys([cell.ssh_config, *(host.key for host in cell.all)])
     for one in (file, *filter(None, named)):
@@ -48,11 +50,16 @@ def read_cell(file: Path) -> CellHosts:
 
 
 def _read_by_ansible(file: Path) -> Iterator[Path]:
-    """Return the files that Ansible reads beside an inventory."""
+    """Return the directory of an inventory, where more could be put, and the variables beside it.
+
+    Ansible does not read hidden files. Raises: HostsFileError for a directory that cannot be read.
+    """
     if file.suffix not in _INVENTORIES:
         return
+    parent = file.absolute().parent
+    yield parent
     seen = set[Path]()
-    left = [file.parent / name for name in ("ansible.cfg", "group_vars", "host_vars")]
+    left = [parent / name for name in ("group_vars", "host_vars")]
     while left:
         place = left.pop()
         if not os.path.lexists(place):
@@ -60,4 +67,7 @@ def _read_by_ansible(file: Path) -> Iterator[Path]:
         yield place
         if place.is_dir() and (real := place.resolve()) not in seen:  # links may lead in circles
             seen.add(real)
-            left += place.iterdir()
+            try:
+                left += (one for one in place.iterdir() if not one.name.startswith("."))
+            except OSError as error:
+                raise HostsFileError(f'could not read "{place}"', detail=error.strerror) from error
