@@ -13,9 +13,9 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## list the chores
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## create .venv with pgdyno and the embedded PostgreSQL
+setup: $(STAMP) ## create .venv with pgdyno and its extras
 
-dev: $(DEV) ## add all extras and the development tools
+dev: $(DEV) ## add the development tools
 
 DRIVER := driver/Cargo.toml driver/Cargo.lock $(shell find driver/src -name '*.rs')
 
@@ -80,7 +80,8 @@ test-cells: dev ## as root: cells of hosts in network namespaces, each with an s
 
 lock: ## write requirements.txt (users) and requirements-dev.txt (all): versions and checksums
 	@$(PYTHON) -m venv build/lock && build/lock/bin/pip install --quiet --disable-pip-version-check uv
-	@build/lock/bin/$(COMPILE) --upgrade --extra pg --extra build --output-file requirements.txt pyproject.toml
+	@build/lock/bin/$(COMPILE) --upgrade --extra pg --extra fleet --extra tpch --extra build \
+		--output-file requirements.txt pyproject.toml
 	@build/lock/bin/$(COMPILE) --upgrade --all-extras --constraint requirements.txt \
 		--output-file requirements-dev.txt pyproject.toml
 

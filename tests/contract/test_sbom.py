@@ -45,10 +45,10 @@ def test_users_get_what_pgdyno_needs_in_the_versions_that_are_tested_and_no_tool
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     users, all_of_them = pinned(LOCKED), pinned(LOCKED_FOR_DEVELOPMENT)
-    needed = [*project["dependencies"], *extras["pg"], *extras["build"]]
+    tools = {canonicalize_name(Requirement(one).name) for one in extras.pop("dev")}
+    needed = [*project["dependencies"], *(one for some in extras.values() for one in some)]
     assert {canonicalize_name(Requirement(one).name) for one in needed} <= users.keys()
     assert all(all_of_them[name] == versions for name, versions in users.items())
-    tools = {canonicalize_name(Requirement(one).name) for one in extras["dev"]}
     assert not tools & users.keys()
 
 
