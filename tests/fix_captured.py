@@ -18,8 +18,8 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     ColumnValue,
     Parameter,
-    Seen,
 )
+from pgdyno.model.servers.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
 
 KEY = ColumnValue("public.t.id")

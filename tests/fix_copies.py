@@ -21,8 +21,8 @@ from pgdyno.model.experiments.captured import (
     CapturedTransaction,
     CapturedWorkload,
     Parameter,
-    Seen,
 )
+from pgdyno.model.servers.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
 
 _SETTINGS = "shared_preload_libraries = 'pg_stat_statements'\nautovacuum = off\n"

@@ -22,8 +22,8 @@ from pgdyno.model.experiments.captured import (
     Omitted,
     ReturnedValue,
     SameValue,
-    Seen,
 )
+from pgdyno.model.servers.statement_counts import Seen
 
 DATABASE = "explained"
 _MADE = (

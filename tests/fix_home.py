@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from tests.preloaded import PreloadedPgdyno
 
-from pgdyno.app import installations, local_machine
+from pgdyno.app import local_machine
+from pgdyno.app.studying import variant_settings
 from pgdyno.server.process.account import caller
 from pgdyno.server.process.installation import Installation
 
@@ -56,7 +57,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def name_servers(monkeypatch: pytest.MonkeyPatch, found: Callable[[str], Installation]) -> None:
     """Let ``found`` say which installation the server of a variant is."""
-    monkeypatch.setattr(installations, "find_installation", lambda name, _place: found(name))
+    monkeypatch.setattr(variant_settings, "find_installation", lambda name, _place: found(name))
 
 
 def pgdyno(*arguments: str, **environment: str) -> Run:

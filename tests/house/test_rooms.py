@@ -1,16 +1,13 @@
-"""Folders are rooms: small, in one order, without circles; a name means one thing in a package."""
+"""Folders are rooms: in one order, without circles; a name means one thing in a package."""
 
 from __future__ import annotations
 
 import ast
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from tests.house.source import CATALOGUES, imported_modules, modules
-
-LARGEST_ROOM = 20
-COMMANDS = "cli"  # one file per command: a catalogue too
 
 APP = (
     "",  # local_machine, installations, time_left
@@ -64,20 +61,6 @@ def test_no_imports_go_in_circles() -> None:
         raise AssertionError(
             f"{circle}: move what both need below them, or pass it in; TYPE_CHECKING only hides a circle"
         ) from error
-
-
-def test_rooms_are_small() -> None:
-    sizes = Counter(
-        str(module.path.parent.relative_to(module.path.parents[len(module.name.split("."))]))
-        for module in modules()
-        if module.path.stem != "__init__" and module.package not in CATALOGUES | {COMMANDS}
-    )
-    large = [
-        f"{folder} has {count} modules (limit {LARGEST_ROOM}): a prefix that three of them share is a folder"
-        for folder, count in sizes.items()
-        if count > LARGEST_ROOM
-    ]
-    assert not large, "\n".join(large)
 
 
 def test_rooms_of_app_are_in_one_order() -> None:

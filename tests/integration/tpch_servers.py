@@ -9,11 +9,12 @@ from pathlib import Path
 import psycopg
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arenas.arm import DATABASE, Arm
+from pgdyno.app.arenas.arm import Arm
 from pgdyno.app.arenas.opening import open_scratch_arena
 from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.account import current_account
 from pgdyno.server.process.installation import installation_at
+from pgdyno.server.process.instance import DATABASE
 from pgdyno.studies._tpch.answers import Answer, answer_of
 from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
 from pgdyno.studies._tpch.schema import data_set

@@ -7,9 +7,7 @@ from typing import NoReturn
 
 from pgdyno.app.local_machine import workspace
 from pgdyno.model.errors import RefusedError, UsageError
-from pgdyno.model.variants.variant import Variant
 from pgdyno.server.process.installation import Installation, embedded_installation, installation_at
-from pgdyno.server.process.registry import find_installation
 
 
 def embedded() -> Installation:
@@ -32,11 +30,6 @@ def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Ins
     if bin_directory is not None:
         return installation_in(bin_directory.resolve())
     return embedded() if is_embedded else None
-
-
-def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
-    """Return a variant's installation: the server it names, or ``other``. Raises: UsageError if unknown."""
-    return other if variant.server is None else find_installation(variant.server, workspace())
 
 
 def require_native(*installations: Installation) -> None:

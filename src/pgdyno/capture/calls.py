@@ -22,9 +22,9 @@ from pgdyno.model.experiments.captured import (
     Parameter,
     ReturnedValue,
     SameValue,
-    Seen,
 )
 from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.statement_counts import Seen
 
 _BEGIN, _COMMIT = "begin", "commit"
 KeptValues = Mapping[int, Mapping[int, Mapping[str | None, int]]]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgdyno.capture.parameters import parameters_of
-from pgdyno.model.experiments.captured import ColumnValue, Seen
+from pgdyno.model.experiments.captured import ColumnValue
 from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.statement_counts import Seen
 
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "numeric", "real", "double precision", "oid"})
 

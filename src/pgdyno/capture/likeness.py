@@ -6,13 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
 from pgdyno.capture.statements import as_counted
-from pgdyno.model.experiments.captured import (
-    QUANTITIES,
-    CapturedStatement,
-    CapturedWorkload,
-    Seen,
-)
+from pgdyno.model.experiments.captured import QUANTITIES, CapturedStatement, CapturedWorkload
 from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
+from pgdyno.model.servers.statement_counts import Seen
 
 _COUNTED = 0.9  # of the calls: what begins at the end of a capture is in one of two counts
 

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from pgdyno.capture.scopes import column_of
 from pgdyno.capture.syntax import number_of, parameter_count, tree, within_wrapping
-from pgdyno.model.experiments.captured import Seen
 from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.statement_counts import Seen
 
 _SQUASHED = re.compile(r"\$(\d+)\s*/\*, \.\.\. \*/")
 _LONGEST = 1000  # arbitrary: parameters of a list

@@ -24,10 +24,10 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     Parameter,
     SameValue,
-    Seen,
     Uuid,
 )
 from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.statement_counts import Seen
 
 _LOWER = (exp.GT, exp.GTE)
 _UPPER = (exp.LT, exp.LTE)

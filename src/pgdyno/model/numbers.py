@@ -7,15 +7,41 @@ between thousands. What is not a number (infinite, NaN) is printed as such and n
 from __future__ import annotations
 
 import math
-
-from pgdyno.model.experiments.metric import Metric
-from pgdyno.model.experiments.verdict import Interval
+from typing import Protocol
 
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
 
 _FACTOR_ABOVE = 100.0  # ratios from here on read better as "×250" than as "+24,900 %"
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")  # powers of 1024, named as PostgreSQL names them
+
+
+class Range(Protocol):
+    """Has two ends, as an interval does."""
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        ...
+
+
+class Quantity(Protocol):
+    """Has a name and a unit, as a metric does."""
+
+    @property
+    def name(self) -> str:
+        """As it is stored."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """Empty where there is none."""
+        ...
 
 
 def percent_digits(*ratios: float) -> int:
@@ -62,7 +88,7 @@ def share(part: float, digits: int | None = None) -> str:
     return f"{text}{SPACE}%"
 
 
-def interval(bounds: Interval) -> str:
+def interval(bounds: Range) -> str:
     """Return both ends of an interval with the same number of decimals: ``+17.1 % … +21.4 %``."""
     return change_range(bounds.low, bounds.high)
 
@@ -131,7 +157,7 @@ def short_duration(duration_s: float) -> str:
     return duration(duration_s)
 
 
-def quantity(metric: Metric, value: float) -> str:
+def quantity(metric: Quantity, value: float) -> str:
     """Return a metric's value with its unit."""
     if metric.unit == "B":
         return size(value)

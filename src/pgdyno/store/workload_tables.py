@@ -31,10 +31,10 @@ from pgdyno.model.experiments.captured import (
     Quantity,
     ReturnedValue,
     SameValue,
-    Seen,
     Uuid,
 )
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
+from pgdyno.model.servers.statement_counts import Seen
 
 
 class _Strict(BaseModel):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.capture.casts import casts_of
-from pgdyno.model.experiments.captured import Seen
 from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.statement_counts import Seen
 
 COLUMNS = (
     Column("public", "notes", "id", "text", is_key=True, is_visible=True),

@@ -13,8 +13,8 @@ from pgdyno.model.experiments.captured import (
     CapturedTransaction,
     CapturedWorkload,
     Omitted,
-    Seen,
 )
+from pgdyno.model.servers.statement_counts import Seen
 
 
 def workload(*seen: Seen, omitted: Seen | None = None) -> CapturedWorkload:

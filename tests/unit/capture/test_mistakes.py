@@ -14,9 +14,9 @@ from pgdyno.model.experiments.captured import (
     Parameter,
     ReturnedValue,
     SameValue,
-    Seen,
 )
 from pgdyno.model.experiments.invariant import Invariant, NoRows
+from pgdyno.model.servers.statement_counts import Seen
 
 SEEN = Seen(1, 1.0, 1, 1, 0)
 STATEMENTS = (

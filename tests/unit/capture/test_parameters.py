@@ -16,10 +16,10 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     Parameter,
     SameValue,
-    Seen,
     Uuid,
 )
 from pgdyno.model.servers.columns import Column
+from pgdyno.model.servers.statement_counts import Seen
 
 ID, OWNER, BALANCE, NAME = (
     "public.accounts.id",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.capture.protocol import note_on_protocols, protocol_of, protocol_of_calls
-from pgdyno.model.experiments.captured import Protocol, Seen
-from pgdyno.model.servers.statement_counts import NewCounts
+from pgdyno.model.experiments.captured import Protocol
+from pgdyno.model.servers.statement_counts import NewCounts, Seen
 
 
 def counts(*calls_and_plans: tuple[int, int]) -> NewCounts:

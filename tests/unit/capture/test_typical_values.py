@@ -23,10 +23,10 @@ from pgdyno.model.experiments.captured import (
     Parameter,
     ReturnedValue,
     SameValue,
-    Seen,
     Uuid,
 )
 from pgdyno.model.facts import Unknown
+from pgdyno.model.servers.statement_counts import Seen
 from pgdyno.model.servers.table_statistics import ColumnStatistics
 
 _SOME = ColumnStatistics(null_fraction=0, width_bytes=4, distinct=-1)

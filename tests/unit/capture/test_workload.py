@@ -19,11 +19,10 @@ from pgdyno.model.experiments.captured import (
     OneOf,
     ReturnedValue,
     SameValue,
-    Seen,
 )
 from pgdyno.model.servers.columns import Column
 from pgdyno.model.servers.sighting import Sighting
-from pgdyno.model.servers.statement_counts import NewCounts
+from pgdyno.model.servers.statement_counts import NewCounts, Seen
 
 KEY = "public.accounts.id"
 COLUMNS = (

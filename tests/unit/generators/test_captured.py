@@ -21,9 +21,9 @@ from pgdyno.model.experiments.captured import (
     Parameter,
     ReturnedValue,
     SameValue,
-    Seen,
     Uuid,
 )
+from pgdyno.model.servers.statement_counts import Seen
 
 ANY = {"draw": "integer", "low": 1, "high": 9}
 DRAWS = ColumnDraws({"public.t.a": ANY}, {"public.t.a": 9})

@@ -25,9 +25,9 @@ from pgdyno.model.experiments.captured import (
     OneOf,
     ReturnedValue,
     SameValue,
-    Seen,
 )
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
+from pgdyno.model.servers.statement_counts import Seen
 from pgdyno.store.workload_file import read_workload_file, workload_name, write_workload_file
 
 SEEN = Seen(calls=3, time_ms=1.5, rows=3, blocks=12, wal_records=0)

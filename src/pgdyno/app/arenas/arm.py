@@ -25,9 +25,9 @@ from pgdyno.server.connection.control_connection import (
     set_for_session,
 )
 from pgdyno.server.connection.libpq_environment import LIBPQ_VARIABLES
+from pgdyno.server.process.instance import DATABASE
 from pgdyno.server.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
-DATABASE = "bench"  # of scratch servers
 # A database or role may bring a search path with operators that somebody has planted, and limits of its own.
 # Our queries take milliseconds, the size of a large database under load seconds; sessions wait for rounds.
 _LIMITED: Settings = {

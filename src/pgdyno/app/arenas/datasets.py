@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.time_left import TimeLeft
 from pgdyno.generators._contract import Target
 from pgdyno.generators.tpchgen import Filling, Tell
@@ -21,7 +20,7 @@ from pgdyno.model.ports import Progress
 from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.server.process.dump import restore_dump
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
+from pgdyno.server.process.instance import DATABASE, SUPERUSER, Instance, initialise
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.studies._tpch.queries import statements
 from pgdyno.studies._tpch.schema import exact_rows, usual_rows

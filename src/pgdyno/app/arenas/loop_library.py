@@ -16,11 +16,10 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.model.errors import InstallationError
 from pgdyno.model.experiments.loop import SCHEMA
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.instance import DATABASE, Instance
 from pgdyno.server.process.workspace import Workspace
 from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library, find_headers
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.capturing.copy_data import programs_for, require_original
 from pgdyno.app.capturing.scratch_copy import (
     SCHEMA_BYTES_PER_S,
@@ -39,7 +38,7 @@ from pgdyno.server.inspection.linked_tables import (
 )
 from pgdyno.server.inspection.table_statistics import filled_views
 from pgdyno.server.process.dump import DumpRequest, dump_database, restore_all_keys, restore_tables
-from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.instance import DATABASE, Instance
 from pgdyno.server.process.made_up_copy import MadeUpCopy
 from pgdyno.server.process.registry import find_installation
 from pgdyno.server.process.row_source import RowSource

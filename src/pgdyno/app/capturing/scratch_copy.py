@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.measuring.copy_note import write_copy_note
 from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
 from pgdyno.model import numbers
@@ -20,7 +19,7 @@ from pgdyno.model.errors import StorageError, UsageError
 from pgdyno.server.connection.libpq_environment import libpq_variables_unset
 from pgdyno.server.process.dump import COPY_ROLE, DumpRequest, dump_database
 from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
+from pgdyno.server.process.instance import DATABASE, Instance, initialise
 from pgdyno.server.process.workspace import Workspace
 
 _PORT = 5432  # any: the socket directory is private

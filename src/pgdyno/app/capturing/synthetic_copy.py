@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.capturing.copy_data import programs_for, require_original
 from pgdyno.app.capturing.scratch_copy import (
     SCHEMA_BYTES_PER_S,
@@ -31,7 +30,7 @@ from pgdyno.model.servers.table_statistics import StoredTable
 from pgdyno.server.connection.connection import connect, dsn_of
 from pgdyno.server.inspection.table_statistics import FORMS_OF_VALUES, filled_views, read_table_statistics
 from pgdyno.server.process.dump import DumpRequest, dump_database, restore_keys, restore_tables
-from pgdyno.server.process.instance import Instance
+from pgdyno.server.process.instance import DATABASE, Instance
 from pgdyno.server.process.made_up_copy import MadeUpCopy, TableTarget
 from pgdyno.server.process.registry import find_installation
 from pgdyno.synthesis.database import MadeUpDatabase

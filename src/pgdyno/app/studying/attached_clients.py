@@ -7,28 +7,24 @@ machine does. In return the network is part of every figure, and what the server
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pgdyno.app.arenas.attached_server import find_remote_server
 from pgdyno.app.arenas.opening import open_remote_arena
+from pgdyno.app.arenas.room_for_load import require_room
 from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.host_state import this_host
 from pgdyno.app.local_machine import open_store
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.experiments.records.new_experiment import Context
-from pgdyno.model.errors import PrivilegeError, RefusedError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.ports import Progress
-from pgdyno.model.servers.answers import answers_of_postgresql
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.connection import connect, require_no_pooler
-from pgdyno.server.connection.connection_errors import failures_in_words
 from pgdyno.studies import clients
 from pgdyno.studies._contract import Sizing, StudyContext
 
 _AS_FOUND = Variant("as-found")
-_SPARE_CONNECTIONS = 3  # of the driver's lock, of ours that look, and of ours that make databases
 _AS_IT_IS = (
     "measured on a running server as it is: its other work at the time is in the figures, and it was "
     "not restarted for the rounds, which only get their data afresh"
@@ -37,35 +33,6 @@ _ELSEWHERE = (
     "the server is not proven to run on the clients' host: its CPU time was not seen, and a network between "
     "them is part of every figure"
 )
-_RIGHTS = """
-SELECT r.rolsuper OR r.rolcreatedb,
-       r.rolsuper OR EXISTS (
-           SELECT FROM pg_catalog.pg_roles c
-           WHERE c.rolname OPERATOR(pg_catalog.=) 'pg_checkpoint'
-             AND pg_catalog.pg_has_role(c.oid, 'USAGE')),
-       pg_catalog.pg_is_in_recovery(),
-       (SELECT pg_catalog.sum(CASE WHEN name OPERATOR(pg_catalog.=) 'max_connections'
-                                   THEN setting::pg_catalog.int4
-                                   ELSE OPERATOR(pg_catalog.-) setting::pg_catalog.int4 END)
-        FROM pg_catalog.pg_settings
-        WHERE name OPERATOR(pg_catalog.=) ANY (
-            ARRAY['max_connections', 'superuser_reserved_connections', 'reserved_connections']))
-       OPERATOR(pg_catalog.-)
-       (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity
-        WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
-          AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid())
-FROM pg_catalog.pg_roles r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER
-"""
-
-
-@dataclass(frozen=True)
-class _Rights:
-    """Rights of the role. ``connections`` is the number of free ones."""
-
-    may_create_databases: bool
-    may_checkpoint: bool
-    is_standby: bool
-    connections: int
 
 
 def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progress: Progress) -> Experiment:
@@ -87,48 +54,3 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
         awake = as_booted_beside(this_host(), is_here=server.pid is not None)
         context = Context(options=clients.STUDY.grid_options(sizing), awake=awake)
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)
-
-
-def require_room(dsn: str, most_clients: int) -> None:
-    """Refuse a server that does not take load of N clients by this role, before any data are loaded.
-
-    Raises: RefusedError for a standby; PrivilegeError; UsageError; ConnectionFailedError.
-    """
-    _require_room(_look(dsn), most_clients)
-
-
-@failures_in_words()
-@answers_of_postgresql()
-def _look(dsn: str) -> _Rights:
-    with closing(connect(dsn)) as connection:
-        require_no_pooler(connection)
-        rows = connection.execute(_RIGHTS).fetchall()
-        may_create_databases, may_checkpoint, is_standby, connections = rows[0]
-        return _Rights(bool(may_create_databases), bool(may_checkpoint), bool(is_standby), int(connections))
-
-
-def _require_room(rights: _Rights, most_clients: int) -> None:
-    """Refuse standbys, missing rights and missing connections before any data are loaded."""
-    if rights.is_standby:
-        raise RefusedError(
-            "the server is a standby, which takes no data to measure with",
-            hint="name its primary with --dsn",
-        )
-    if not rights.may_create_databases:
-        raise PrivilegeError(
-            "the role may not create the databases that are measured in",
-            hint="connect as a role that has CREATEDB",
-        )
-    if not rights.may_checkpoint:
-        raise PrivilegeError(
-            "the role may not order checkpoints, from which every round begins",
-            hint="connect as a superuser, or, from PostgreSQL 15 on, GRANT pg_checkpoint TO the role",
-        )
-    free = rights.connections - _SPARE_CONNECTIONS
-    if free < most_clients:
-        wanted = "1 client is" if most_clients == 1 else f"{most_clients} clients are"
-        raise UsageError(
-            f"{wanted} more than the server has connections for",
-            detail=f"{max(0, free)} are free for clients now",
-            hint="choose fewer clients, or raise max_connections there",
-        )

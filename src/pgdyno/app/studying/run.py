@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.app.inspection.explain_degree import check_statement, never_with_workers
-from pgdyno.app.installations import installation_of, none_named
+from pgdyno.app.installations import none_named
 from pgdyno.app.local_machine import available_memory_bytes, may_change_host, online_cpus
 from pgdyno.app.measuring.conditions import Conditions
 from pgdyno.app.measuring.measure import measure
@@ -18,7 +18,7 @@ from pgdyno.app.planning.peers import peers_context
 from pgdyno.app.planning.planning import inspect_scratch, plan_for
 from pgdyno.app.studying.io_support import find_io_support
 from pgdyno.app.studying.page_support import find_page_support
-from pgdyno.app.studying.variant_settings import leave_out_unknown, require_preset_durability
+from pgdyno.app.studying.variant_settings import installation_of, leave_out_unknown, require_preset_durability
 from pgdyno.experiments.decisions.stopping import minimum_rounds
 from pgdyno.experiments.design.phase import require_writing
 from pgdyno.experiments.planner.sql_text import first_word

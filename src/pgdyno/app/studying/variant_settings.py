@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pgdyno.app.installations import installation_of, none_named
+from pgdyno.app.installations import none_named
+from pgdyno.app.local_machine import workspace
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.durability import unsafe_settings
 from pgdyno.model.variants.variant import Variant, require_durable
 from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.registry import find_installation
 
 _SINCE_MAJOR: Mapping[str, int] = {
     "autovacuum_worker_slots": 18,
@@ -26,6 +28,11 @@ _SINCE_MAJOR: Mapping[str, int] = {
 
 Source: the release notes of 16, 17 and 18.
 """
+
+
+def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
+    """Return a variant's installation: the server it names, or ``other``. Raises: UsageError if unknown."""
+    return other if variant.server is None else find_installation(variant.server, workspace())
 
 
 def require_preset_durability(variants: tuple[Variant, ...], preset: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from pgdyno.app.arenas.attached_arena import AttachedArena
 from pgdyno.app.arenas.limited_load import LimitedLoads
 from pgdyno.app.arenas.opening import open_attached_arena
+from pgdyno.app.arenas.room_for_load import require_room
 from pgdyno.app.awake.awake import as_booted_beside
 from pgdyno.app.changes.apply import ApplyRequest, preview_apply
 from pgdyno.app.changes.host_state import this_host
@@ -26,7 +27,6 @@ from pgdyno.app.measuring.evidence import document_of
 from pgdyno.app.measuring.experiment import ExperimentRun
 from pgdyno.app.planning.attached import Attached
 from pgdyno.app.planning.planning import plan_for
-from pgdyno.app.studying.attached_clients import require_room
 from pgdyno.app.tuning.beginning import begun_search, unfinished
 from pgdyno.app.tuning.earlier_configurations import earlier_configurations, warm_start
 from pgdyno.app.tuning.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place

@@ -18,7 +18,8 @@ from pgdyno.capture.protocol import note_on_protocols
 from pgdyno.capture.seen_ties import Place
 from pgdyno.capture.statements import TransactionPart, is_about_statistics, is_query
 from pgdyno.capture.transactions import SeenTransaction
-from pgdyno.model.experiments.captured import Protocol, Seen
+from pgdyno.model.experiments.captured import Protocol
+from pgdyno.model.servers.statement_counts import Seen
 
 _MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
 _MOST_PAUSES = 100_000  # the first of them: they are distributed as all

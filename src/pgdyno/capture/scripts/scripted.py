@@ -18,8 +18,8 @@ from pgdyno.model.experiments.captured import (
     Constant,
     Parameter,
     SameValue,
-    Seen,
 )
+from pgdyno.model.servers.statement_counts import Seen
 
 _APPROXIMATE = {
     "gaussian": "random_gaussian is drawn as with a parameter of 6",

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Literal
 
 from pgdyno.model.experiments.invariant import Invariant
+from pgdyno.model.servers.statement_counts import Seen
 
 Distribution = Literal["uniform", "gaussian", "pareto", "zipfian"]
 
@@ -102,20 +103,6 @@ Protocol = Literal["simple", "extended", "prepared"]
 Quantity = Literal["calls", "time", "rows", "blocks", "WAL records"]
 QUANTITIES: tuple[Quantity, ...] = ("calls", "time", "rows", "blocks", "WAL records")
 """Counts of statements; a log has calls and perhaps time."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The server's counts of a statement; ``blocks`` were found in shared buffers or read.
-
-    Records of WAL say how much was changed; bytes depend on when the last checkpoint was.
-    """
-
-    calls: int
-    time_ms: float
-    rows: int
-    blocks: int
-    wal_records: int
 
 
 @dataclass(frozen=True)

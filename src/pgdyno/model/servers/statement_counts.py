@@ -6,7 +6,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from pgdyno.model.experiments.captured import Seen
+
+@dataclass(frozen=True)
+class Seen:
+    """The server's counts of a statement; ``blocks`` were found in shared buffers or read.
+
+    Records of WAL say how much was changed; bytes depend on when the last checkpoint was.
+    """
+
+    calls: int
+    time_ms: float
+    rows: int
+    blocks: int
+    wal_records: int
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pgdyno.model import numbers
+from pgdyno.model.names import sentence
 from pgdyno.model.terminal import printable
-from pgdyno.report.text.words import sentence
 
 _STYLE = "page.css"
 

@@ -19,6 +19,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.loop import AGGREGATE, BESIDE, issuer_and_words
 from pgdyno.model.experiments.loop import CURVES as LOOP_CURVES
 from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.names import listed
 from pgdyno.model.servers.guc import normalise
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption
@@ -43,7 +44,7 @@ from pgdyno.report.grids.grid_tables import (
 from pgdyno.report.grids.scaling import level_table, sentences
 from pgdyno.report.grids.shared_tables import Sharing, sharing
 from pgdyno.report.grids.transaction_split import split_sentences, split_table
-from pgdyno.report.text.words import effect_text, listed, symbol
+from pgdyno.report.text.words import effect_text, symbol
 
 _PAGE_TABLES = "page_table_bytes"
 _BESIDE = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")

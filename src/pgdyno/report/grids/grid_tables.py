@@ -9,9 +9,10 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Cell, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT, Metric
 from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.names import sentence
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.report.text.series import ROUNDS_FOR_AN_INTERVAL, Estimate, blocks_of, estimates
-from pgdyno.report.text.words import direction_hint, effect_text, metric_of, sentence, symbol
+from pgdyno.report.text.words import direction_hint, effect_text, metric_of, symbol
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pgdyno.experiments.verdicts.scaling import ScalingCurve
 from pgdyno.model import numbers
 from pgdyno.model.experiments.scaling import Confirmation, Law, Level, Scaling
 from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.names import listed
 from pgdyno.report.elements.tables import NOTHING, Table, columns
-from pgdyno.report.text.words import listed
 
 _UNTESTED = "Too few levels to test a law of scaling"
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from pgdyno.experiments.verdicts.sharing_cost import SharingCost
 from pgdyno.model import numbers
+from pgdyno.model.names import listed
 from pgdyno.report.elements.tables import Table, columns
 from pgdyno.report.grids.scaling import bounded
-from pgdyno.report.text.words import listed
 
 _ALL = numbers.share(1)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pgdyno.experiments.verdicts.transaction_split import TimePart, TransactionSplit
 from pgdyno.model import numbers
 from pgdyno.model.experiments.loop import C_LOOP, CLIENT, PLPGSQL_LOOP
+from pgdyno.model.names import sentence
 from pgdyno.report.elements.tables import NOTHING, Table, columns
-from pgdyno.report.text.words import sentence
 from pgdyno.stats.amount import Amount
 
 

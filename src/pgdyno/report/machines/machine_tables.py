@@ -18,9 +18,10 @@ from pgdyno.model.experiments.machine_comparison import (
 )
 from pgdyno.model.experiments.metric import METRICS, P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.names import listed, sentence
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.report.steps.rqps_text import compact, half_width
-from pgdyno.report.text.words import effect_text, listed, metric_of, sentence, symbol
+from pgdyno.report.text.words import effect_text, metric_of, symbol
 
 SCOPE = (
     "The intervals are about these two machines while they were measured: another instance of the same type "

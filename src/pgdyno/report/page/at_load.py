@@ -5,8 +5,9 @@ from __future__ import annotations
 from pgdyno.model import numbers
 from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.names import sentence
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
-from pgdyno.report.text.words import metric_of, sentence
+from pgdyno.report.text.words import metric_of
 
 
 def at_load_table(experiment: Experiment) -> Table | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.model.experiments.awake import Awake, AwakeMeans
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.report.text.words import listed
+from pgdyno.model.names import listed
 
 _BY = {
     AwakeMeans.HALTPOLL: "haltpoll, which lets idle CPUs poll before they halt",

@@ -11,6 +11,7 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment, NoiseFloor
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.names import sentence
 from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryProof
 from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
 from pgdyno.report.charts.memory import memory_chart
@@ -19,7 +20,7 @@ from pgdyno.report.charts.svg import Caption
 from pgdyno.report.charts.values import value_chart
 from pgdyno.report.elements.tables import Column, Figure, Table, columns, figure
 from pgdyno.report.text.series import RatioPoint, Trial, arm_series, ratios
-from pgdyno.report.text.words import direction_hint, effect_text, metric_of, sentence, symbol
+from pgdyno.report.text.words import direction_hint, effect_text, metric_of, symbol
 
 
 def forest_figure(experiment: Experiment) -> Figure | None:

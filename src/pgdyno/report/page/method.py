@@ -16,10 +16,11 @@ from pgdyno.model.experiments.experiment import (
     Stopping,
 )
 from pgdyno.model.experiments.workload import DRIVER
+from pgdyno.model.names import listed
 from pgdyno.report.elements.tables import Column, Table, columns
 from pgdyno.report.page.repeat import is_attached_as_found
 from pgdyno.report.plain.parts import parts_design, parts_sentences
-from pgdyno.report.text.words import listed, metric_of
+from pgdyno.report.text.words import metric_of
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
 
 _RESETS = {

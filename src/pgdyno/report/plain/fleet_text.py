@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.names import sentence
 from pgdyno.report.charts.forest import ForestRow
 from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
 from pgdyno.report.elements.tables import Table
@@ -24,7 +25,7 @@ from pgdyno.report.text.fleet_words import (
     remarks,
     title,
 )
-from pgdyno.report.text.words import legend, sentence
+from pgdyno.report.text.words import legend
 
 _COLUMNS = 110
 _PLOT = 37  # characters: what is left of 110 beside the figures

@@ -8,8 +8,9 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.names import listed
 from pgdyno.report.elements.tables import Table, columns
-from pgdyno.report.text.words import effect_text, listed, symbol
+from pgdyno.report.text.words import effect_text, symbol
 
 _KINDS = {DesignKind.DUET: "duet", DesignKind.ALTERNATING: "whole trials"}
 _IN_ALL = "in all"

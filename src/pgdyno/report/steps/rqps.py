@@ -14,10 +14,11 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Interval, Verdict
+from pgdyno.model.names import sentence
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 from pgdyno.report.text.names import step_names, step_workloads
 from pgdyno.report.text.series import arm_series, blocks_of, typical
-from pgdyno.report.text.words import direction_hint, metric_of, sentence, symbol
+from pgdyno.report.text.words import direction_hint, metric_of, symbol
 
 MISSED = "missed"
 _BACKGROUND = "background_rate_share"

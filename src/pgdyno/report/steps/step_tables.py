@@ -13,11 +13,12 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.step_record import RoleRecord, StallCause, StepRecord
+from pgdyno.model.names import sentence
 from pgdyno.report.elements.tables import NOTHING, Table, columns
 from pgdyno.report.steps.rqps import variants_of
 from pgdyno.report.steps.step_series import Recorded, fairness, mean_of, of_variant, role_of, roles_in
 from pgdyno.report.text.series import arm_series, metrics_of
-from pgdyno.report.text.words import metric_of, sentence
+from pgdyno.report.text.words import metric_of
 
 _PERCENTILES = {"p50": "p50", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "longest"}
 _ALWAYS = frozenset(

@@ -10,9 +10,10 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison, FleetMachine, MachineEffect, MachineSpread
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.model.names import listed, sentence
 from pgdyno.report.charts.forest import ForestRow
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
-from pgdyno.report.text.words import effect_text, listed, metric_of, sentence, symbol
+from pgdyno.report.text.words import effect_text, metric_of, symbol
 
 METHOD = (
     "Each machine counts once, however precisely it was measured. The interval of all machines is Student's "

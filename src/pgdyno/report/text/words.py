@@ -17,6 +17,7 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
 from pgdyno.model.experiments.verdict import Decision, Verdict
+from pgdyno.model.names import listed, sentence
 from pgdyno.model.plans.recipe import patches_in
 from pgdyno.report.text.names import step_names, tpch_runs
 
@@ -194,17 +195,6 @@ def primary_metric(verdicts: Iterable[Verdict]) -> str:
     """Return the metric that leads: throughput, or the first one there is when it was not judged."""
     names = [verdict.metric for verdict in verdicts]
     return THROUGHPUT if THROUGHPUT in names or not names else names[0]
-
-
-def sentence(words: str) -> str:
-    """Return words with a capital first letter; the name of a setting keeps its own spelling."""
-    first = words.partition(" ")[0].rstrip(",;:")
-    return f"{words[:1].upper()}{words[1:]}" if first.replace("-", "").isalpha() else words
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return ``a``, ``a and b`` or ``a, b and c``."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: str | None) -> str:

@@ -11,9 +11,9 @@ from pgdyno.model import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.scaling import Knee, Level
 from pgdyno.model.experiments.tpch import TPCH_RUNS
+from pgdyno.model.names import listed
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.report.grids.scaling import bounded
-from pgdyno.report.text.words import listed
 from pgdyno.stats.curves.knee import LEVEL, TOLERANCE
 
 _TO_SET = "To set in a query's own transaction, as certain all together"

@@ -36,6 +36,7 @@ _POLL_S = 0.02
 _LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
 _COUNTS_WITHOUT_NETWORK = 15  # before, statistics travel by UDP, and autovacuum depends on them
 SUPERUSER = "pgdyno"
+DATABASE = "bench"  # of scratch servers
 
 
 @dataclass

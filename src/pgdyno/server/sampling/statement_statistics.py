@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from pgdyno.model.errors import ServerError
-from pgdyno.model.experiments.captured import Seen
 from pgdyno.model.servers.answers import answers_of_postgresql
-from pgdyno.model.servers.statement_counts import StatementCounts
+from pgdyno.model.servers.statement_counts import Seen, StatementCounts
 from pgdyno.server.connection.connection import Connection
 from pgdyno.server.connection.connection_errors import failures_in_words
 

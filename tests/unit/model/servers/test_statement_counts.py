@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pgdyno.model.experiments.captured import Seen
-from pgdyno.model.servers.statement_counts import NewCounts, StatementCounts, difference, merged
+from pgdyno.model.servers.statement_counts import NewCounts, Seen, StatementCounts, difference, merged
 
 
 def counts(

@@ -173,12 +173,5 @@ def test_answer_names_steps_shortly_and_each_cost_once() -> None:
     )
 
 
-def test_sentence_keeps_the_spelling_of_settings() -> None:
-    assert words.sentence("full-page images per row") == "Full-page images per row"
-    assert words.sentence("the pool is empty") == "The pool is empty"
-    assert words.sentence("io_method=io_uring was left out") == "io_method=io_uring was left out"
-    assert words.sentence("") == ""
-
-
 def test_decisions_have_signs_of_their_own() -> None:
     assert len({words.symbol(decision) for decision in Decision}) == 4

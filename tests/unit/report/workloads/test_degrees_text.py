@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.experiments.captured import CapturedStatement, CapturedWorkload, Omitted, Seen
+from pgdyno.model.experiments.captured import CapturedStatement, CapturedWorkload, Omitted
 from pgdyno.model.facts import Fact
 from pgdyno.model.servers.parallel_degree import Cause, Degree, Limit, Pools, StatementDegree
+from pgdyno.model.servers.statement_counts import Seen
 from pgdyno.report.workloads.degrees_text import degrees_notes, degrees_table
 
 _FREE = Pools(8, 8, Fact(0, "test"), Fact(1, "test"))

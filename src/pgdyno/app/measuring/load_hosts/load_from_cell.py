@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pgdyno.app.arenas.arm import DATABASE
 from pgdyno.app.arenas.on_load_hosts import placed_on
 from pgdyno.app.arenas.scratch_arena import ScratchArena
 from pgdyno.app.cells.load_program import OWN_SYSBENCH, LoadProgram, sent_driver
@@ -22,6 +21,7 @@ from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.model.ports import Progress
 from pgdyno.server.connection.network_entrance import HAS_CHECKPOINT_ROLE, entrance
 from pgdyno.server.process.installation import Installation
+from pgdyno.server.process.instance import DATABASE
 
 
 def loaded_from_cell(
