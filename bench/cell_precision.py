@@ -16,16 +16,16 @@ import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from pgdyno.app.cells.given_cell import read_cell
-from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.compare import compare
+from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import Lines
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import choose_installation
+from pgdyno.remote.cells.given_cell import read_cell
+from pgdyno.studies.compare import compare
+from pgdyno.workload.workload_choice import find_workloads
 
 PLACES = ("host", "cell", "cell", "host")
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")

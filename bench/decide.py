@@ -23,7 +23,7 @@ from itertools import cycle
 import numpy as np
 from bench.simulate import seeded
 
-from pgdyno.experiments.decisions.plan_decision import (
+from pgdyno.measure.decisions.plan_decision import (
     LOOK_ERROR,
     PlanState,
     final_error,
@@ -31,7 +31,7 @@ from pgdyno.experiments.decisions.plan_decision import (
     pays_at_look,
     state_of,
 )
-from pgdyno.experiments.decisions.plan_outcome import Outcome, estimate, estimate_alone, stalls
+from pgdyno.measure.decisions.plan_outcome import Outcome, estimate, estimate_alone, stalls
 from pgdyno.model.experiments.experiment import STRETCH_ROUNDS
 from pgdyno.model.plans.terms import Terms
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT

@@ -24,20 +24,20 @@ from typing import Any
 
 from scipy import special
 
-from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.measure import measure
-from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
-from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState, decide_plan
 from pgdyno.host.machine.inspection import inspect_host
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState, decide_plan
+from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.terms import PLAN, RELOAD_GAIN, Terms
-from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import choose_installation
+from pgdyno.workload.workload_choice import find_workloads
 
 SCRIPT = r"""
 \set aid random(1, 100000 * :scale)

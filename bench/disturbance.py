@@ -20,7 +20,7 @@ import numpy as np
 from bench.noise import ROUND_SD
 from bench.simulate import LEVEL, MARGIN, seeded
 
-from pgdyno.experiments.blocks.disturbance import audit_windows, left_out, raised
+from pgdyno.measure.blocks.disturbance import audit_windows, left_out, raised
 from pgdyno.model.experiments.experiment import Slice, VoidThresholds
 from pgdyno.stats.inference import infer
 from pgdyno.stats.nested import missing

@@ -37,18 +37,18 @@ from bench.driver_programs import (
     run,
 )
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import Lines
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import SysbenchScript, Workload
-from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import embedded
 from pgdyno.stats import nested
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, infer
 from pgdyno.stats.sample import Sample
+from pgdyno.workload.workload_choice import find_workloads
 
 LEVEL = 0.95
 MARGIN = 0.05  # server CPU per transaction counts as equal within this

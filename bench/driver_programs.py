@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.generators import driver
-from pgdyno.meters.server import cpu
+from pgdyno.load import driver
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.meters.server import cpu
 from pgdyno.model.experiments.workload import PgbenchScripts, Script, SysbenchScript, Workload
-from pgdyno.server.process.account import caller
+from pgdyno.postgres.process.account import caller
 
 CLIENTS = 4
 DRIVER = "driver"

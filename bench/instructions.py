@@ -24,11 +24,11 @@ from contextlib import closing
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
-from pgdyno.app.local_machine import workspace
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.registry import find_installation
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
+from pgdyno.postgres.process.workspace import Workspace
 
 
 @dataclass(frozen=True)

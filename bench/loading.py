@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import psycopg
 
-from pgdyno.app.local_machine import workspace
-from pgdyno.generators._contract import Target
-from pgdyno.generators.discovery import find_driver
+from pgdyno.load._contract import Target
+from pgdyno.load.discovery import find_driver
 from pgdyno.model.experiments.workload import DataSet
-from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
-from pgdyno.server.process.registry import find_installation
+from pgdyno.postgres.process.instance import SUPERUSER, Instance, initialise
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 from pgdyno.stats.inference import infer
 from pgdyno.stats.sample import Sample
 

@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 
-from pgdyno.app.arenas.arm import Arm, read_meters
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
-from pgdyno.meters import load as load_meters
+from pgdyno.measure.arenas.arm import Arm, read_meters
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.meters import load as load_meters
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.workload.workload_choice import find_workloads
 
 ARMS = 2
 VARIANT = Variant("default")

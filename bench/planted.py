@@ -14,15 +14,15 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.compare import compare
+from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import choose_installation
+from pgdyno.studies.compare import compare
+from pgdyno.workload.workload_choice import find_workloads
 
 SCRIPT = r"""
 \set aid random(1, 100000 * :scale)

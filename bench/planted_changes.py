@@ -24,12 +24,12 @@ from bench.likeness import Quiet
 from tests.fix_servers import RealServer, running_server
 from tests.shop import buying
 
-from pgdyno.app.capturing.capture import CaptureRequest, capture
-from pgdyno.app.capturing.replay import ReplayRequest, replay
-from pgdyno.app.installations import embedded
+from pgdyno.measure.replay import ReplayRequest, replay
 from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.server.sampling.statement_statistics import find_statement_statistics
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
+from pgdyno.workload.capture_server import CaptureRequest, capture
 
 _SETTINGS = "shared_preload_libraries = 'pg_stat_statements'\nshared_buffers = 256MB\nwork_mem = 16MB\n"
 _TURNS = 5

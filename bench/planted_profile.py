@@ -23,10 +23,10 @@ from bench.likeness import Quiet
 from scipy import special
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.profiling.traffic_profile import profile_attached
-from pgdyno.model.profiles.profile import AccountGroup, AccountLine
-from pgdyno.profiling import parts
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.profile import parts
+from pgdyno.profile.reading.traffic_profile import profile_attached
+from pgdyno.profile.records.profile_record import AccountGroup, AccountLine
 
 _WATCHED_S, _MARGIN_S = 20.0, 2.0
 _LATENCY = re.compile(r"latency average = ([0-9.]+) ms")

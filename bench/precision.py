@@ -19,17 +19,17 @@ from pathlib import Path
 
 from bench.precision_chart import Point, precision_chart
 
-from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.compare import compare
+from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
-from pgdyno.experiments.design.trials import alternating
-from pgdyno.experiments.verdicts.analysis import analyse
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import DRIVER
-from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import choose_installation
+from pgdyno.studies.compare import compare
+from pgdyno.workload.workload_choice import find_workloads
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
 

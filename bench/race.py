@@ -35,7 +35,7 @@ from bench.race_attacker import Attacker, attacking
 from bench.race_operations import Operation, operations
 from bench.race_place import Place
 
-from pgdyno.model.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 
 USER = "nobody"
 LIMIT_S, HANG_S, MOST_HANGS = 1.0, 2.0, 5

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias, cast
 
 from bench.race_place import IDENTIFIER, PORT, ROOTS_IDENTIFIER, ROOTS_TEXT, STARTED, Place
 
-from pgdyno.journal.session.server_files import ServerFiles, files_of
-from pgdyno.journal.writers.program import PgCtlOptionsWriter, ProgramLinkWriter
-from pgdyno.model.ports import Found
-from pgdyno.server.inspection import interchange
+from pgdyno.apply.session.server_files import ServerFiles, files_of
+from pgdyno.apply.writers.program import PgCtlOptionsWriter, ProgramLinkWriter
+from pgdyno.base.ports import Found
+from pgdyno.postgres.inspection import interchange
 
 Call: TypeAlias = Callable[[int], object]
 """One try, by its number. Returns: what it found; False if it refused without an error."""
@@ -93,7 +93,7 @@ def _appending(place: Place, own: Path) -> Iterator[Call]:
     nothing = cast("Any", _Rows([]))
     ask = cast("Any", interchange._unsupported)  # noqa: SLF001 — what root does while the server runs
     try:
-        from pgdyno.server.connection.login_rules import login_rules
+        from pgdyno.postgres.connection.login_rules import login_rules
     except ImportError:  # a version that appends by path
         yield lambda _: ask(nothing, ["trust"], place.data / "pg_hba.conf")
     else:

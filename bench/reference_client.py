@@ -28,14 +28,14 @@ from pathlib import Path
 from bench.driver import LEVEL, Finding, Turns, finding
 from bench.driver_programs import DRIVER, Cost, Program, last_phase, measure, run
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.installations import embedded
 from pgdyno.cli.output import Lines
-from pgdyno.generators import driver
+from pgdyno.load import driver
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import embedded
 
 GOAL = 0.1  # client CPU per row, driver / reference
 STAND_IN = "psycopg loop"

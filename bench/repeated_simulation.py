@@ -17,18 +17,18 @@ from itertools import combinations
 
 from bench.likeness import Quiet
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.profiling.simulate import as_valgrind_takes_it
-from pgdyno.app.profiling.simulated_sessions import session_counts
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.caches import read_caches
 from pgdyno.host.tracing.valgrind import find_valgrind
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import parse_variant
-from pgdyno.profiling.simulated_caches import simulated_caches
-from pgdyno.profiling.simulation import spread
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.profile.reading.simulate import as_valgrind_takes_it
+from pgdyno.profile.reading.simulated_sessions import session_counts
+from pgdyno.profile.simulated_caches import simulated_caches
+from pgdyno.profile.simulation import spread
+from pgdyno.workload.workload_choice import find_workloads
 
 _RUNS = 2
 _EVENTS = {

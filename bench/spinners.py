@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import online_cpus, workspace
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
-from pgdyno.model.facts import Unknown
-from pgdyno.server.process.instance import SUPERUSER, Instance, initialise
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.instance import SUPERUSER, Instance, initialise
+from pgdyno.postgres.process.local_machine import online_cpus, workspace
 from pgdyno.stats.inference import infer
 from pgdyno.stats.sample import Sample
 

@@ -2,7 +2,7 @@
 
     python -m bench.tpch_answers 0.01 0.1 1
 
-prints them as they stand in ``studies/_tpch/answers.toml``. The rows are tpchgen's and the queries pgdyno's,
+prints them as they stand in ``workload/tpch/answers.toml``. The rows are tpchgen's and the queries pgdyno's,
 and everything that computes is DuckDB.
 """
 
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import duckdb
 
-from pgdyno.studies._tpch.answers import Answer, answer_of
-from pgdyno.studies._tpch.queries import NUMBERS, query_text, statements, validation_parameters
-from pgdyno.studies._tpch.schema import usual_rows
+from pgdyno.workload.tpch.answers import Answer, answer_of
+from pgdyno.workload.tpch.queries import NUMBERS, query_text, statements, validation_parameters
+from pgdyno.workload.tpch.tables import usual_rows
 
 TPCHGEN = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
 

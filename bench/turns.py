@@ -25,16 +25,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pgdyno.app.installations import choose_installation
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.compare import compare
+from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.blocks.blocks import void_reason
+from pgdyno.measure.blocks.blocks import void_reason
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Block, Design, VoidThresholds
 from pgdyno.model.experiments.workload import DRIVER
-from pgdyno.model.units import parse_duration_s
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import choose_installation
+from pgdyno.studies.compare import compare
+from pgdyno.workload.workload_choice import find_workloads
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99")
 NOTHING_IS_VOID = VoidThresholds(1.0, 1.0, 2.0, 1.0, 1.0)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pgdyno.app.results.bundle import verify_bundle
-from pgdyno.report.page.attribution import attribution_figure
+from pgdyno.measure.view.attribution_table import attribution_figure
+from pgdyno.results.bundle import verify_bundle
 
 STYLE = """<style>
 svg { background: #fdfdfc; color: #1d2126 }

@@ -10,8 +10,8 @@ import re
 import sys
 from pathlib import Path
 
-from pgdyno.levers import application
-from pgdyno.levers._contract import HEADINGS
+from pgdyno.plan.levers import application
+from pgdyno.plan.levers._contract import HEADINGS
 
 ASKED = {
     "What it does": "Which value the setting gets, and from which facts.",
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdyno.levers._contract import (
+from pgdyno.plan.levers._contract import (
     Layer,
     Lever,
     Maturity,
@@ -55,7 +55,8 @@ detect = detect_settings(LEVER)
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Leave it, until there is a rule: give ``propose`` another value than the one found.
 
-    ``levers/_contract.py`` has all that a rule may use. Compare memory in bytes: ``ctx.settings.size_bytes``.
+    ``plan/levers/_contract.py`` has all that a rule may use. Compare memory in bytes:
+    ``ctx.settings.size_bytes``.
     Levers that plan a setting read here go into ``order_after``, with the reason.
     """
     found = ctx.settings.text("{setting}")

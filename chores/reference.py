@@ -13,15 +13,17 @@ from pathlib import Path
 
 import click
 
-from pgdyno import levers, meters, workloads
+from pgdyno.base.errors import PgdynoError
 from pgdyno.cli.main import COMMANDS, cli
-from pgdyno.levers._contract import page_of
-from pgdyno.levers.engine.durability import LOCKED_SETTINGS
-from pgdyno.model.errors import PgdynoError
+from pgdyno.measure import meters
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.plans.plan import Layer
+from pgdyno.plan import levers
+from pgdyno.plan.engine.durability import LOCKED_SETTINGS
+from pgdyno.plan.levers._contract import page_of
 from pgdyno.store.documents import experiment_schema
-from pgdyno.studies import load as bundled_studies
+from pgdyno.studies.bundled import load as bundled_studies
+from pgdyno.workload import bundled as workloads
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")

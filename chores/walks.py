@@ -1,7 +1,7 @@
 """Three walks through the house, each from where a value enters to where it is shown, and their returns.
 
-A room here is a top-level package, or a folder of app/. A stay is a stretch of steps in one room, a return a
-stay in a room that was left before. Steps that begin with "via" only hand the value on, and are no stay. Each
+A room here is a subject: a top-level package. A stay is a stretch of steps in one room, a return a stay in a
+room that was left before. Steps that begin with "via" only hand the value on, and are no stay. Each
 step has to exist, and to name a step before it or be named by one: so it calls it, or is called.
 
     python -m chores.walks
@@ -60,31 +60,31 @@ WALKS = (
         10,
         3,
         (
-            "levers.application.shared_buffers:plan",
-            "levers._contract:propose",
-            "levers.engine.planner:plan_one",
-            "levers.engine.planner:run_levers",
-            "levers.engine.planner:make_plan",
-            "app.changes.apply_advice:apply_request",
+            "plan.levers.application.shared_buffers:plan",
+            "plan.levers._contract:propose",
+            "plan.engine.planner:plan_one",
+            "plan.engine.planner:run_levers",
+            "plan.engine.planner:make_plan",
+            "apply.apply_advice:apply_request",
             "via cli.apply:command",
-            "app.changes.apply:apply_plan",
-            "app.changes.apply:_checked",
-            "journal.apply:Opened.check",
-            "journal.runs.changes:prepare",
-            "journal.apply:ApplyRun.carry_out",
-            "journal.apply:ApplyRun._change",
-            "journal.apply:ApplyRun._receipts",
-            "journal.runs.changes:receipts_for",
-            "journal.runs.changes:write_receipts",
-            "journal.ledger.log:Journal.add",
-            "journal.apply:ApplyRun._change_server",
-            "journal.runs.changes:make_changes",
-            "journal.writers.alter_system:AlterSystemWriter.write",
-            "journal.session.reload:reload_and_wait",
-            "journal.runs.changes:read_back",
-            "journal.writers.alter_system:AlterSystemWriter.verify",
-            "journal.runs.by_hand:outcome",
-            "report.plain.journal_text:apply_text",
+            "apply.apply_plan:apply_plan",
+            "apply.apply_plan:_checked",
+            "apply.apply:Opened.check",
+            "apply.runs.changes:prepare",
+            "apply.apply:ApplyRun.carry_out",
+            "apply.apply:ApplyRun._change",
+            "apply.apply:ApplyRun._receipts",
+            "apply.runs.changes:receipts_for",
+            "apply.runs.changes:write_receipts",
+            "apply.ledger.log:Journal.add",
+            "apply.apply:ApplyRun._change_server",
+            "apply.runs.changes:make_changes",
+            "apply.writers.alter_system:AlterSystemWriter.write",
+            "apply.session.reload:reload_and_wait",
+            "apply.runs.changes:read_back",
+            "apply.writers.alter_system:AlterSystemWriter.verify",
+            "apply.runs.by_hand:outcome",
+            "apply.journal_text:apply_text",
         ),
     ),
     Walk(
@@ -98,14 +98,14 @@ WALKS = (
             "cli.compare:command",
             "cli.measuring:Measuring.conditions",
             "cli.measuring:Measuring._conditions",
-            "app.studying.compare:compare",
-            "app.measuring.measure:measure",
-            "app.measuring.experiment:ExperimentRun.run",
-            "app.measuring.experiment:ExperimentRun._rounds",
-            "experiments.decisions.round_plan:RoundPlan.of",
-            "experiments.decisions.round_plan:RoundPlan.after",
-            "experiments.decisions.round_plan:_within",
-            "experiments.decisions.stopping:rounds_within",
+            "studies.compare:compare",
+            "measure.measure:measure",
+            "measure.experiment:ExperimentRun.run",
+            "measure.experiment:ExperimentRun._rounds",
+            "measure.decisions.round_plan:RoundPlan.of",
+            "measure.decisions.round_plan:RoundPlan.after",
+            "measure.decisions.round_plan:_within",
+            "measure.decisions.stopping:rounds_within",
         ),
     ),
     Walk(
@@ -113,26 +113,26 @@ WALKS = (
         10,
         6,
         (
-            "generators.transaction_log:TransactionLog.read_new",
-            "generators.drained:DrainedTurns.logs",
-            "app.measuring.rounds:_measure",
-            "experiments.blocks.transactions:parse_all",
-            "experiments.blocks.observation:build_blocks",
-            "experiments.blocks.observation:_arm_block",
-            "experiments.blocks.attribution:count_arm",
-            "experiments.blocks.blocks:arm_block",
-            "via app.measuring.rounds:_duet_round",
-            "via app.measuring.rounds:run_round",
-            "via app.measuring.experiment:ExperimentRun._rounds",
+            "load.transaction_log:TransactionLog.read_new",
+            "load.drained:DrainedTurns.logs",
+            "measure.rounds:_measure",
+            "measure.blocks.transactions:parse_all",
+            "measure.blocks.observation:build_blocks",
+            "measure.blocks.observation:_arm_block",
+            "measure.blocks.attribution:count_arm",
+            "measure.blocks.blocks:arm_block",
+            "via measure.rounds:_duet_round",
+            "via measure.rounds:run_round",
+            "via measure.experiment:ExperimentRun._rounds",
             "store.experiments:ExperimentStore.add_blocks",
-            "via app.measuring.experiment:ExperimentRun._conclude",
-            "via experiments.records.conclusion:concluded",
-            "via experiments.records.conclusion:verdicts_on",
-            "experiments.verdicts.analysis:analyse",
-            "experiments.verdicts.analysis:judge",
-            "experiments.verdicts.analysis:_verdict",
-            "experiments.verdicts.analysis:_ratios",
-            "experiments.verdicts.analysis:log_ratios",
+            "via measure.experiment:ExperimentRun._conclude",
+            "via measure.records.conclusion:concluded",
+            "via measure.records.conclusion:verdicts_on",
+            "measure.verdicts.analysis:analyse",
+            "measure.verdicts.analysis:judge",
+            "measure.verdicts.analysis:_verdict",
+            "measure.verdicts.analysis:_ratios",
+            "measure.verdicts.analysis:log_ratios",
             "stats.decision:decide",
         ),
     ),
@@ -140,9 +140,8 @@ WALKS = (
 
 
 def room_of(step: str) -> str:
-    """Return the room of a step: ``journal``, ``app/measuring``."""
-    parts = step.partition(":")[0].split(".")
-    return "/".join(parts[:2]) if parts[0] == "app" else parts[0]
+    """Return the subject that a step lies in: ``apply``."""
+    return step.partition(":")[0].partition(".")[0]
 
 
 def definition_of(step: str) -> ast.AST | None:

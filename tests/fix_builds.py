@@ -7,18 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.process import registry
-from pgdyno.server.process.account import caller
-from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.product.manifest import (
-    FILE,
-    Manifest,
-    Optimised,
-    Passed,
-    Trained,
-    Verified,
-    dump_manifest,
-)
+from pgdyno.builds.product.manifest import FILE, Manifest, Optimised, Passed, Trained, Verified, dump_manifest
+from pgdyno.postgres.process import registry
+from pgdyno.postgres.process.account import caller
+from pgdyno.postgres.process.workspace import Workspace
 
 POSTGRES = "#!/bin/sh\necho 'postgres (PostgreSQL) 18.6'\n"
 LICENCE = """PostgreSQL Database Management System

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.journal.resctrl import (
+from tests.unit.apply.resctrl import (
     RESCTRL,
     writers_of,
 )
 
-from pgdyno.journal.ledger.log import Journal
-from pgdyno.journal.runs.changes import prepare, receipts_for, write_receipts
-from pgdyno.journal.runs.host_run import HostRun, host_target
-from pgdyno.journal.session.access import Steps, no_steps
-from pgdyno.model.hosts.cache_allocation import OF_GROUP, OF_OTHERS
+from pgdyno.apply.ledger.log import Journal
+from pgdyno.apply.runs.changes import prepare, receipts_for, write_receipts
+from pgdyno.apply.runs.host_run import HostRun, host_target
+from pgdyno.apply.session.access import Steps, no_steps
+from pgdyno.host.cache_allocation import OF_GROUP, OF_OTHERS
 from pgdyno.model.plans.journal import OnDrift, Receipt
 from pgdyno.model.plans.plan import CACHE_GROUP, CACHE_MOUNT, Change, Effect
 

@@ -19,7 +19,7 @@ from pgdyno.model.experiments.captured import (
     ColumnValue,
     Parameter,
 )
-from pgdyno.model.servers.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
 
 KEY = ColumnValue("public.t.id")

@@ -22,7 +22,7 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     Parameter,
 )
-from pgdyno.model.servers.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
 
 _SETTINGS = "shared_preload_libraries = 'pg_stat_statements'\nautovacuum = off\n"

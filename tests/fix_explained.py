@@ -23,7 +23,7 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
-from pgdyno.model.servers.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Seen
 
 DATABASE = "explained"
 _MADE = (

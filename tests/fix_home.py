@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tests.preloaded import PreloadedPgdyno
 
-from pgdyno.app import local_machine
-from pgdyno.app.studying import variant_settings
-from pgdyno.server.process.account import caller
-from pgdyno.server.process.installation import Installation
+from pgdyno.postgres.process import local_machine
+from pgdyno.postgres.process.account import caller
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.studies import variant_settings
 
 Run = subprocess.CompletedProcess[str]
 

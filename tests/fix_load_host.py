@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import wait_until
 
-from pgdyno.generators.driver_process import Distance, DriverProcess
+from pgdyno.base.errors import GeneratorFailedError
+from pgdyno.load.driver_process import Distance, DriverProcess
 from pgdyno.model.cells.cell import CellHost, HostRole
-from pgdyno.model.errors import GeneratorFailedError
 from pgdyno.remote.load_driver import DriverSending, driver_sending
 
 HOST = CellHost("client1", HostRole.LOAD, "client1")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pgdyno.capture.logs.entry import LogEntry
-from pgdyno.capture.logs.load import LoggedLoad
-from pgdyno.capture.logs.values import Values
+from pgdyno.workload.capture.logs.entry import LogEntry
+from pgdyno.workload.capture.logs.load import LoggedLoad
+from pgdyno.workload.capture.logs.values import Values
 
 READ = "SELECT a FROM t WHERE b = $1"
 

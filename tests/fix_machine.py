@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.changes.host_state import this_host
-from pgdyno.journal.ledger.log import read_journal
+from pgdyno.apply.host_state import this_host
+from pgdyno.apply.ledger.log import read_journal
 
 SWAPPINESS = "/proc/sys/vm/swappiness"
 DIRTY, DIRTY_RATIO = "/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"

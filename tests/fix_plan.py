@@ -22,7 +22,7 @@ from pgdyno.model.plans.plan import (
     PlanLine,
     Risk,
 )
-from pgdyno.model.servers.server import Server
+from pgdyno.postgres.server import Server
 
 AWKWARD = """it's "special": 100 % #1, {{ braces }}, ${dollars}, %{percents}, `ticks` and a \\ at last"""
 

@@ -31,5 +31,5 @@ class HastyClock:
 def in_vain() -> Iterator[None]:
     """Let whoever waits for a server after its restart give up after the first look."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pgdyno.journal.session.restart.time", HastyClock())
+        patch.setattr("pgdyno.apply.session.restart.time", HastyClock())
         yield

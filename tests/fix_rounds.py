@@ -8,9 +8,9 @@ from typing import cast
 import numpy as np
 import pytest
 
-from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.measuring import rounds
-from pgdyno.app.measuring.rounds import Running
+from pgdyno.measure import rounds
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.rounds import Running
 from pgdyno.model.experiments.experiment import Block, Design, VoidThresholds
 from pgdyno.model.variants.variant import Variant
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import Installation, installation_at
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import Installation, installation_at
+from pgdyno.postgres.process.workspace import Workspace
 
 
 @pytest.fixture

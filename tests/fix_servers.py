@@ -31,7 +31,7 @@ import psycopg
 import pytest
 from tests.cluster_template import make_cluster
 
-from pgdyno.model.hosts.child_command import child_command
+from pgdyno.host.child_command import child_command
 
 START_LIMIT_S = 120.0  # arbitrary; a start takes about 0.2 s on two idle cores, and tests share them
 STOP_LIMIT_S = 120.0

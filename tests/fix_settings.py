@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from pgdyno.levers.engine.effective import EffectiveSettings
-from pgdyno.levers.engine.memory_proof import shared_memory_bytes
-from pgdyno.levers.engine.resources import Figures, StorageKind
-from pgdyno.model.facts import Fact, unknown
-from pgdyno.model.hosts.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
-from pgdyno.model.hosts.kernel_file import COUPLED, choices_in
-from pgdyno.model.servers.guc import Guc
-from pgdyno.model.servers.server import Capabilities, Server, SettingOverride, Standby
+from pgdyno.base.facts import Fact, unknown
+from pgdyno.host.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
+from pgdyno.host.kernel_file import COUPLED, choices_in
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.memory_proof import shared_memory_bytes
+from pgdyno.plan.engine.resources import Figures, StorageKind
+from pgdyno.postgres.guc import Guc
+from pgdyno.postgres.server import Capabilities, Server, SettingOverride, Standby
 
 SETTINGS = Path(__file__).parent / "fixtures" / "settings"
 MAJORS = (14, 15, 16, 17, 18)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from pgdyno.model.errors import FormatError, PgdynoError
+from pgdyno.base.errors import FormatError, PgdynoError
 
 HOSTILE = (
     "", " ", " leading", "trailing ", "\ttab\t", "x" * 20_000, "a b " * 500, "é € 🐘", "\U0010fffd",

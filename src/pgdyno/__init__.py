@@ -1,7 +1,7 @@
 """pgdyno: put PostgreSQL on the dyno — measure it, make it faster, prove it, undo it.
 
-Start reading at ARCHITECTURE.md, then ``model/`` (the nouns), then
-``app/studying/compare.py`` (the way of the data).
+Start reading at ARCHITECTURE.md, then ``model/`` (the nouns), then ``studies/compare.py``
+(the way of the data).
 """
 
 __version__ = "0.1.0.dev0"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from tests.browser.chromium import Tab
 from tests.browser.test_report_in_browser import CONTRASTS, CUT_OFF, DESKTOP, OPEN_ALL, OVERLAPS, PHONE
-from tests.unit.report.profiles.test_processor import COUNTED, LAYOUT, SIMULATED
-from tests.unit.report.profiles.test_profile_page import PROFILE
+from tests.unit.profile.view.test_processor import COUNTED, LAYOUT, SIMULATED
+from tests.unit.profile.view.test_profile_page import PROFILE
 
-from pgdyno.model.profiles.text_layout import PageHeat
-from pgdyno.report.profiles.profile_page import render_profiles
+from pgdyno.profile.records.code_layout import PageHeat
+from pgdyno.profile.view.profile_page import render_profiles
 
 SHARES = (0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.008, 0.0018, 0.0002)
 HEAT = tuple(PageHeat(index * 31, share, f"function_{index}") for index, share in enumerate(SHARES))

@@ -20,7 +20,7 @@ from tests.golden.synthetic_tuning import tuning
 from pgdyno.model.experiments.experiment import Cell, Experiment
 from pgdyno.model.tuning.tuning import Tuning
 from pgdyno.model.variants.variant import Variant
-from pgdyno.report.page.page import render_page
+from pgdyno.results.page import render_page
 
 PHONE, DESKTOP = 360, 1200
 

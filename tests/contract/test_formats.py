@@ -14,10 +14,10 @@ import yaml
 from tests.fix_plan import kernel_file, plan_of, rich_server, setting
 from tests.hostile_strings import HOSTILE, is_utf8_without_nul, outcome
 
-from pgdyno import formats
-from pgdyno.model.errors import FormatError, SettingError
+from pgdyno.base.errors import FormatError, SettingError
 from pgdyno.model.plans.plan import Finding, MemoryItem, MemoryProof, Plan, PlanLine, Skipped
-from pgdyno.model.servers.server import Server
+from pgdyno.plan import formats
+from pgdyno.postgres.server import Server
 
 YAML = ("ansible", "cnpg", "crunchy", "patroni", "zalando")
 HARMLESS = "harmless"

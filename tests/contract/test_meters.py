@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pgdyno.meters import MeterModule, load
+from pgdyno.measure.meters import MeterModule, load
 from pgdyno.model.experiments.metric import METRICS
 
 METERS = load()

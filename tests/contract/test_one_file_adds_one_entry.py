@@ -14,19 +14,22 @@ from chores.new_lever import text_of
 from click.testing import CliRunner
 from tests.fix_settings import host_of, server_of
 
-from pgdyno import levers, meters, studies, workloads
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.main import cli
 from pgdyno.cli.run import command
-from pgdyno.levers._contract import HEADINGS
-from pgdyno.levers.engine.planner import make_plan
-from pgdyno.model.errors import UsageError
-from pgdyno.studies._contract import Sizing
+from pgdyno.measure import meters
+from pgdyno.model.experiments.bundled_study import Sizing
+from pgdyno.plan import levers
+from pgdyno.plan.engine.planner import make_plan
+from pgdyno.plan.levers._contract import HEADINGS
+from pgdyno.studies import bundled as studies
+from pgdyno.workload import bundled as workloads
 
 STUDY = '''
 """Tides: an example."""
 
 from pgdyno.model.experiments.study import Study
-from pgdyno.studies._contract import BundledStudy, Option, last
+from pgdyno.model.experiments.bundled_study import BundledStudy, Option, last
 
 
 def study(context):
@@ -42,14 +45,14 @@ WORKLOAD = '''
 
 from dataclasses import replace
 
-from pgdyno.workloads.pgbench_select import WORKLOAD as SELECT
+from pgdyno.workload.bundled.pgbench_select import WORKLOAD as SELECT
 
 WORKLOAD = replace(SELECT, name="waves")
 '''
 METER = '''
 """Foam: an example."""
 
-from pgdyno.meters._contract import Meter, per_transaction
+from pgdyno.measure.meters._contract import Meter, per_transaction
 
 METER = Meter("foam", "the beach")
 value = per_transaction
@@ -62,7 +65,7 @@ def read(context):
 LEVER = '''
 """sandbank: an example."""
 
-from pgdyno.levers._contract import Layer, Lever, Maturity, Risk, Skipped, detect_settings
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, Risk, Skipped, detect_settings
 
 LEVER = Lever("sandbank", "an example", Layer.APPLICATION, Risk.SAFE, Maturity.PREVIEW, settings=())
 detect = detect_settings(LEVER)
@@ -77,7 +80,7 @@ def plan(ctx):
 @pytest.fixture
 def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory whose files belong to all catalogues, as long as the test runs."""
-    layer = importlib.import_module("pgdyno.levers.application")
+    layer = importlib.import_module("pgdyno.plan.levers.application")
     for package in (studies, workloads, meters, layer):
         directory = tmp_path / package.__name__
         directory.mkdir()
@@ -97,7 +100,7 @@ def run(*arguments: str) -> str:
 
 
 def test_a_study_brings_its_options_to_the_command_line(added: Path) -> None:
-    (added / "pgdyno.studies/tides.py").write_text(STUDY)
+    (added / "pgdyno.studies.bundled/tides.py").write_text(STUDY)
     assert "tides the tides" in run("--list")
     assert "--moon PHASE tides: which phase to wait for." in run("--help")
     result = CliRunner().invoke(cli, ["run", "loop", "--moon", "full"], standalone_mode=False)
@@ -109,23 +112,23 @@ def test_a_study_brings_its_options_to_the_command_line(added: Path) -> None:
 
 
 def test_a_workload_can_be_named(added: Path) -> None:
-    (added / "pgdyno.workloads/waves.py").write_text(WORKLOAD)
+    (added / "pgdyno.workload.bundled/waves.py").write_text(WORKLOAD)
     assert workloads.load()["waves"].name == "waves"
 
 
 def test_a_meter_is_read(added: Path) -> None:
-    (added / "pgdyno.meters/foam.py").write_text(METER)
+    (added / "pgdyno.measure.meters/foam.py").write_text(METER)
     assert "foam" in {meter.METER.metric for meter in meters.load()}
 
 
 def test_a_lever_is_planned(added: Path) -> None:
-    (added / "pgdyno.levers.application/sandbank.py").write_text(LEVER)
+    (added / "pgdyno.plan.levers.application/sandbank.py").write_text(LEVER)
     skipped = {one.lever: one.reason for one in make_plan(host_of(), server_of(18)).skipped}
     assert skipped["sandbank"] == "the tide is out"
 
 
 def test_the_file_of_a_new_lever_is_one_that_plans_nothing_yet(added: Path) -> None:
-    (added / "pgdyno.levers.application/wading.py").write_text(text_of("wading", "hash_mem_multiplier"))
+    (added / "pgdyno.plan.levers.application/wading.py").write_text(text_of("wading", "hash_mem_multiplier"))
     skipped = {one.lever: one.reason for one in make_plan(host_of(), server_of(18)).skipped}
     assert skipped["wading"] == "no rule yet"
     documentation = levers.load()["wading"].__doc__ or ""

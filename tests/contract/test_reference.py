@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from chores.reference import ROOT, broken_links, write
 
-from pgdyno import levers, workloads
 from pgdyno.cli.main import COMMANDS
-from pgdyno.studies import load as bundled_studies
+from pgdyno.plan import levers
+from pgdyno.studies.bundled import load as bundled_studies
+from pgdyno.workload import bundled as workloads
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Point, Space
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.search.samplers import USUAL, load
+from pgdyno.tune.search.samplers import USUAL, load
 
 SPACE = Space(
     (

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno.model.experiments.experiment import ResetPolicy
 from pgdyno.model.experiments.workload import DriverScript, PgbenchScripts, SysbenchScript, Workload
-from pgdyno.workloads import load
+from pgdyno.workload.bundled import load
 
 WORKLOADS = list(load().values())
 KINDS = {"pgbench": PgbenchScripts, "sysbench": SysbenchScript}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.fuzz.targets import TARGETS
 
-from pgdyno.capture.literals import parameterised
+from pgdyno.workload.capture.literals import parameterised
 
 LENGTH = 50_000
 LIMIT_S = 300  # beside other tests; what grows with the square of the length takes longer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pgdyno.model.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.golden.synthetic import HOST, READ_ONLY, READ_WRITE, experiment
 
-from pgdyno.experiments.fleets.fleet_members import Member
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.results.fleets.fleet_members import Member
 
 ON_READ_ONLY = (1.19, 1.24, 1.16, 1.21, 1.18)
 ON_READ_WRITE = (1.04, 0.93, 1.01, 1.06, 1.02)

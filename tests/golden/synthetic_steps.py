@@ -12,7 +12,7 @@ from functools import cache
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.experiments.verdicts.analysis import analyse
+from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.experiments.step_record import (
     ClientRecord,

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.experiments.verdicts.analysis import analyse
+from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.experiments.tpch import DISCLAIMER, TpchFacts
-from pgdyno.model.servers.query_plan import PlanNode
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.plan_shape import PlanNode
 
 ROUNDS = 6
 NAMES = (*(f"q{number}" for number in range(1, 23)), "rf1", "rf2", "power", "throughput")

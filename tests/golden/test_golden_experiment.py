@@ -20,18 +20,18 @@ from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_peers import experiment as of_peers
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.experiments.fleets.fleet import combine
-from pgdyno.experiments.machines.machine_comparison import compare_machines
-from pgdyno.model.document import to_document
+from pgdyno.base.document import to_document
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.report.machines.machine_text import machine_comparison_text
-from pgdyno.report.page.fleet_page import render_fleet
-from pgdyno.report.page.page import render_page
-from pgdyno.report.page.verdict_text import verdict_table
-from pgdyno.report.plain.fleet_text import fleet_text
-from pgdyno.report.plain.peers_text import peers_text
+from pgdyno.results.fleets.fleet import combine
+from pgdyno.results.fleets.fleet_page import render_fleet
+from pgdyno.results.fleets.fleet_text import fleet_text
+from pgdyno.results.machines.machine_comparison import compare_machines
+from pgdyno.results.machines.machine_text import machine_comparison_text
+from pgdyno.results.page import render_page
+from pgdyno.results.verdict_text import verdict_table
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
+from pgdyno.studies.peers_text import peers_text
 
 DOCUMENT = Path(__file__).with_name("experiment.json")
 

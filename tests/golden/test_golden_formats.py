@@ -7,7 +7,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tests.fix_plan import rich_plan, rich_server
 
-from pgdyno import formats
+from pgdyno.plan import formats
 
 
 class _Text(SingleFileSnapshotExtension):

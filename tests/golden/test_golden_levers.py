@@ -5,10 +5,10 @@ from __future__ import annotations
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from pgdyno.base.terminal import printable
 from pgdyno.model.plans.lever import LeverEntry, LeverFinding
 from pgdyno.model.plans.plan import Change, Effect, Layer, PlanLine, Risk
-from pgdyno.model.terminal import printable
-from pgdyno.report.plain.levers_text import lever_page, levers_text
+from pgdyno.plan.view.levers_text import lever_page, levers_text
 
 PAGE = """swappiness: server memory swapped out last.
 

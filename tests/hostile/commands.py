@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgdyno.app.planning.advise import format_names
+from pgdyno.plan.advise import format_names
 
 QUERY = "SELECT count(*) FROM pg_class WHERE relname > 'p'"
 TABLE = "CREATE TABLE public.attacked AS SELECT n, 'it''s ' || n AS what FROM generate_series(1, 1000) n"

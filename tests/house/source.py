@@ -11,7 +11,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pgdyno"
-CATALOGUES = {"levers", "workloads", "meters", "studies", "formats"}
+CATALOGUES = (
+    "plan/levers/",
+    "plan/formats/",
+    "plan/peers/",
+    "workload/bundled/",
+    "measure/meters/",
+    "studies/bundled/",
+    "tune/search/samplers/",
+    "builds/compilers/",
+)
+"""Folders that are found by walking: one file adds one entry."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +49,9 @@ class Module:
         return parts[0] if len(parts) > 1 else ""
 
     @property
-    def room(self) -> str:
-        """The folder within the top-level package: ``runs`` for journal/runs/undo.py, "" beside the rooms."""
-        parts = self.path.relative_to(PACKAGE).parts
-        return parts[1] if len(parts) > 2 else ""
+    def is_entry(self) -> bool:
+        """Whether it lies in a catalogue."""
+        return self.place.startswith(CATALOGUES)
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:

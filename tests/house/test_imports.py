@@ -1,80 +1,129 @@
-"""Imports run one way: cli → app → {catalogues, experiments, stats, search, report, adapters} → model."""
+"""Subjects stand in one strict order: each imports those before it alone."""
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 
-from tests.house.source import CATALOGUES, modules
+import pytest
+from tests.house.source import Module, imported_modules, modules
 
-ADAPTERS = {"host", "server", "generators", "journal", "store", "toolchain", "remote"}
-PURE = {
-    *("stats", "experiments", "search", "report", "privacy", "capture", "profiling", "synthesis", "subset"),
-    "cells",
-}
-
-# Who may import which packages of pgdyno, besides itself and ``model``.
-ALLOWED: dict[str, set[str]] = {
-    "": {"cli"},
-    "model": set(),
-    "stats": set(),
-    "search": {"stats"},
-    "privacy": set(),
-    "capture": set(),
-    "profiling": {"stats"},
-    "synthesis": set(),
-    "subset": set(),
-    "cells": set(),
-    "experiments": {"stats"},
-    "report": {"stats", "experiments", "profiling"},
-    **{package: set() for package in CATALOGUES | ADAPTERS},
-    "app": CATALOGUES | ADAPTERS | PURE,
-    "cli": CATALOGUES | ADAPTERS | PURE | {"app"},
-}
-INSTEAD = {
-    "model": "model knows nothing but itself: move what you need into model, or pass it in",
-    "adapter": "adapters never import each other: bring them together in app/",
-    "catalogue": "catalogue entries import model and their own contract: what they need arrives as a context",
-    "pure": "pure packages get values from app/, they do not fetch them",
-}
-# Modules of the standard library that reach outside; only adapters, app and cli may use them.
+SUBJECTS = (
+    "base",
+    "host",
+    "postgres",
+    "model",
+    "report",
+    "stats",
+    "store",
+    "load",
+    "plan",
+    "apply",
+    "workload",
+    "remote",
+    "measure",
+    "builds",
+    "profile",
+    "accelerate",
+    "tune",
+    "studies",
+    "results",
+    "cli",
+)
+STANDARD_LIBRARY_ONLY = {"base", "model"}
+PURE = (
+    "model/",
+    "report/",
+    "stats/",
+    "store/privacy/",
+    "plan/degrees/",
+    "plan/engine/",
+    "plan/formats/",
+    "plan/levers/",
+    "plan/peers/",
+    "plan/view/",
+    "workload/bundled/",
+    "workload/capture/",
+    "workload/subset/",
+    "workload/synthesis/",
+    "workload/tpch/",
+    "workload/view/",
+    "measure/blocks/",
+    "measure/decisions/",
+    "measure/design/",
+    "measure/meters/",
+    "measure/records/",
+    "measure/verdicts/",
+    "measure/view/",
+    "profile/misses/",
+    "profile/records/",
+    "profile/view/",
+    "accelerate/view/",
+    "tune/search/",
+    "tune/view/",
+    "studies/bundled/",
+    "studies/grids/",
+    "studies/steps/",
+    "studies/tpch/",
+)
+"""Folders that get values handed in: they start, open and ask nothing."""
 OUTSIDE = {"subprocess", "os", "socket", "time", "random", "shutil", "tempfile", "sqlite3", "signal"}
+"""Modules of the standard library that reach outside."""
+
+MOST_FILES, MOST_LEVELS = 488, 19
+"""What ``pgdyno compare`` can reach: files, and the longest chain of imports. These only fall."""
 
 
-def test_imports_run_one_way() -> None:
-    wrong = []
-    for module in modules():
-        for line, name in module.imports:
-            parts = name.split(".")
-            if parts[0] != "pgdyno":
-                continue
-            target = parts[1] if len(parts) > 1 else ""
-            if target in {"__version__", "model", module.package}:
-                continue
-            if target not in ALLOWED[module.package]:
-                wrong.append(f"{module.place}:{line} imports {name}: {_advice(module.package)}")
+def test_subjects_import_those_before_them_alone() -> None:
+    strange = {module.package for module in modules()} - {"", *SUBJECTS}
+    assert not strange, f"{strange} has no place in the order: add it to SUBJECTS, after what it needs"
+    wrong = [
+        f"{module.place} imports {target}: {target.split('.')[1]}/ comes after {module.package}/; move what "
+        "both need down, or hand it in"
+        for module in modules()
+        if module.package
+        for target in imported_modules()[module.name]
+        if target.count(".") and place_of(target) > SUBJECTS.index(module.package)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_model_uses_the_standard_library_only() -> None:
+def place_of(module: str) -> int:
+    """Return the place of a module's subject in the order."""
+    return SUBJECTS.index(module.split(".")[1])
+
+
+def test_nouns_use_the_standard_library_only() -> None:
     wrong = [
-        f"{module.place}:{line} imports {name}: model is standard library only"
+        f"{module.place}:{line} imports {name}: {module.package}/ is standard library only"
         for module in modules()
-        if module.package == "model"
+        if module.package in STANDARD_LIBRARY_ONLY
         for line, name in module.imports
         if name.split(".")[0] not in sys.stdlib_module_names | {"pgdyno"}
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_pure_packages_and_catalogues_do_not_reach_outside() -> None:
-    wrong = [
-        f"{module.place}:{line} imports {name}: {INSTEAD['pure']}"
-        for module in modules()
-        if module.package in PURE | CATALOGUES | {"model"}
-        for line, name in module.imports
-        if name.split(".")[0] in OUTSIDE
-    ]
-    assert not wrong, "\n".join(wrong)
+def test_nouns_of_the_host_and_of_servers_do_not_reach_outside() -> None:
+    """They lie beside the rooms that read them: ``host/cpu_list.py``, ``host/machine/cpu.py``."""
+    nouns = [one for one in modules() if one.package in {"host", "postgres"} and one.place.count("/") == 1]
+    assert not list(reaching_outside(nouns))
+
+
+@pytest.mark.parametrize("folder", PURE)
+def test_pure_folders_do_not_reach_outside(folder: str) -> None:
+    inside = [module for module in modules() if module.place.startswith(folder)]
+    assert inside, f"{folder} is not there"
+    assert not list(reaching_outside(inside))
+
+
+def reaching_outside(inside: Iterable[Module]) -> Iterator[str]:
+    """Yield the imports of modules that reach outside, where values are to be handed in."""
+    for module in inside:
+        for line, name in module.imports:
+            if name.split(".")[0] in OUTSIDE:
+                yield f"{module.place}:{line} imports {name}: get its values handed in"
 
 
 def test_commands_start_fast_because_heavy_libraries_are_imported_late() -> None:
@@ -91,8 +140,6 @@ def test_commands_start_fast_because_heavy_libraries_are_imported_late() -> None
 
 
 def _top_level_import(node: object) -> str:
-    import ast
-
     if isinstance(node, ast.Import):
         return node.names[0].name.split(".")[0]
     if isinstance(node, ast.ImportFrom) and node.module:
@@ -100,9 +147,35 @@ def _top_level_import(node: object) -> str:
     return ""
 
 
-def _advice(package: str) -> str:
-    if package == "model":
-        return INSTEAD["model"]
-    if package in ADAPTERS:
-        return INSTEAD["adapter"]
-    return INSTEAD["catalogue"] if package in CATALOGUES else INSTEAD["pure"]
+def test_a_command_reaches_few_files_on_few_levels() -> None:
+    """Imports in functions and those for annotations alone count: a reader follows them all the same."""
+    files, chain = reach("pgdyno.cli.compare", imported_modules())
+    drawn = " → ".join(name.removeprefix("pgdyno.") for name in chain)
+    advice = "hand in what one command alone needs; merge a module that only passes on"
+    assert files <= MOST_FILES, f"compare reaches {files} files (limit {MOST_FILES}): {advice}"
+    assert len(chain) <= MOST_LEVELS, f"{drawn}: {len(chain)} levels (limit {MOST_LEVELS}): {advice}"
+
+
+def test_a_reach_goes_over_every_level() -> None:
+    imports = {
+        "top": frozenset({"bottom", "upper"}),
+        "upper": frozenset({"lower", "bottom"}),
+        "lower": frozenset({"bottom"}),
+        "bottom": frozenset[str](),
+        "beside": frozenset({"bottom"}),
+    }
+    assert reach("top", imports) == (4, ("top", "upper", "lower", "bottom"))
+
+
+def reach(module: str, imports: Mapping[str, frozenset[str]]) -> tuple[int, tuple[str, ...]]:
+    """Return how many modules a module leads to, itself included, and the longest chain to one of them."""
+    chains: dict[str, tuple[str, ...]] = {}
+
+    def chain(name: str) -> tuple[str, ...]:
+        if name not in chains:
+            longest = max((chain(one) for one in sorted(imports[name])), key=len, default=())
+            chains[name] = (name, *longest)
+        return chains[name]
+
+    longest = chain(module)
+    return len(chains), longest

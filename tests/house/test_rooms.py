@@ -1,4 +1,4 @@
-"""Folders are rooms: in one order, without circles; a name means one thing in a package."""
+"""No circles; a name means one thing in a subject."""
 
 from __future__ import annotations
 
@@ -7,27 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
-from tests.house.source import CATALOGUES, imported_modules, modules
-
-APP = (
-    "",  # local_machine, installations, time_left
-    "inspection",
-    "cells",
-    "changes",
-    "arenas",
-    "awake",
-    "measuring",
-    "profiling",
-    "capturing",
-    "building",
-    "planning",
-    "studying",
-    "acceleration",
-    "tuning",
-    "results",
-    "fleets",
-)
-"""The rooms of app/: each imports those before it alone."""
+from tests.house.source import imported_modules, modules
 
 CLASSES_OF_SEVERAL_PACKAGES = {
     "Arm": "a server that is measured, and its bar in a figure",
@@ -36,8 +16,6 @@ CLASSES_OF_SEVERAL_PACKAGES = {
     "Curve": "rates over levels, as numbers and as a chart",
     "Difference": "between two things of any kind: two machines, a build and its source",
     "Entry": "of a list: of a file, of a catalogue, of a card",
-    "Estimate": "an effect with its interval, as found and as drawn",
-    "Grid": "cells of a study, and its figure",
     "Memory": "of a host, and what servers share of it",
     "Need": "what a lever, or a build, cannot do without",
     "Outcome": "of a workload, and of a change",
@@ -63,24 +41,10 @@ def test_no_imports_go_in_circles() -> None:
         ) from error
 
 
-def test_rooms_of_app_are_in_one_order() -> None:
-    room_of = {module.name: module.room for module in modules() if module.package == "app"}
-    strange, gone = sorted(set(room_of.values()) - set(APP)), sorted(set(APP) - set(room_of.values()))
-    assert not strange, f"app/{strange} has no place in the order: add it to APP, above what it needs"
-    assert not gone, f"app/{gone} is in the order, and not there"
-    wrong = [
-        f"{name} imports {target}: app/{room_of[target]} is above app/{room}; move what both need down"
-        for name, room in room_of.items()
-        for target in imported_modules()[name] & room_of.keys()
-        if APP.index(room_of[target]) > APP.index(room)
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_a_file_name_means_one_thing_in_a_package() -> None:
+def test_a_file_name_means_one_thing_in_a_subject() -> None:
     places = defaultdict(list)
     for module in modules():
-        if module.package not in CATALOGUES and not module.path.stem.startswith("_"):
+        if not module.is_entry and not module.path.stem.startswith("_"):
             places[module.package, module.path.stem].append(module.place)
     twice = [
         f"{', '.join(found)}: name one of them more narrowly" for found in places.values() if len(found) > 1

@@ -50,7 +50,7 @@ _TAKES_NO_MODULES_FROM_HERE = re.compile(
 )
 _STARTS_NO_PYTHON = {
     "remote/runner.py": "the arguments of start_command, which has -I, for the python of this machine",
-    "toolchain/host/requirements.py": "the name of a package",
+    "builds/needs/requirements.py": "the name of a package",
 }
 
 
@@ -104,7 +104,7 @@ def test_that_rule_finds_what_inherits_an_environment() -> None:
             (", env={**os.environ}", False),
             (", env=account.environment()", True),
         ):
-            (call,) = _starts_wrapped(Module(PACKAGE / "server/x.py", ast.parse(text.format(given))))
+            (call,) = _starts_wrapped(Module(PACKAGE / "postgres/x.py", ast.parse(text.format(given))))
             assert _has_own_environment(call) is is_own, text.format(given)
             assert not _has_own_session(call)
 
@@ -141,8 +141,8 @@ _LAST_NAMES = {name.rpartition(".")[2] for name in _WRITES}
 _MAY_WRITE = {
     "cli/output.py",
     "report/elements/terminal.py",
-    "report/page/metrics_table.py",
-    "report/tpch/tpch_text.py",
+    "measure/view/metrics_table.py",
+    "studies/tpch/tpch_text.py",
     "host/probing/_spin_program.py",
     "host/probing/_wakeup_program.py",
 }

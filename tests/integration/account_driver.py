@@ -16,24 +16,24 @@ from typing import Any, NoReturn
 
 from tests.integration.own_etc import USERS
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.changes.setup_account import set_up_account
-from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import workspace
-from pgdyno.app.measuring.workload_choice import find_workloads
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest
+from pgdyno.apply.revert_host import revert_host
+from pgdyno.apply.runs.host_run import host_writers
+from pgdyno.apply.session.access import ServerAccess, no_steps
+from pgdyno.apply.session.query import Connection
+from pgdyno.apply.setup_account import set_up_account
+from pgdyno.base.errors import ConnectionFailedError, LockHeldError
 from pgdyno.cli.output import Lines
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest
-from pgdyno.journal.revert_host import revert_host
-from pgdyno.journal.runs.host_run import host_writers
-from pgdyno.journal.session.access import ServerAccess, no_steps
-from pgdyno.journal.session.query import Connection
-from pgdyno.model.errors import ConnectionFailedError, LockHeldError
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.inspection.inspection import inspect_server
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.processes import children
+from pgdyno.postgres.inspection.inspection import inspect_server
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.processes import children
+from pgdyno.workload.workload_choice import find_workloads
 
 ETC = Path("/etc")
 JOURNAL = workspace().root / "journal"

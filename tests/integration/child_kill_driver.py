@@ -24,18 +24,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import workspace
-from pgdyno.generators._contract import Command
-from pgdyno.generators.process import LoadProcess, wait_until_connected
-from pgdyno.journal.writers import account as account_writer
+from pgdyno.apply.writers import account as account_writer
+from pgdyno.host.processes.running import output_of, run_logged
+from pgdyno.load._contract import Command
+from pgdyno.load.process import LoadProcess, wait_until_connected
 from pgdyno.model.cells.typed import TypedAt
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.processes import children, read_process
 from pgdyno.remote import _load_program
 from pgdyno.remote.carried_command import CarriedCommand, run_carried
 from pgdyno.remote.channel import opened_channel
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.processes import children, read_process
-from pgdyno.toolchain.run.programs import output_of, run_logged
 
 FIRST_S = 0.3
 BINDING_S = 0.01  # setpriv and the shell take three milliseconds

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pgdyno.model.servers.parallel_degree import Limit
+from pgdyno.postgres.parallel_degree import Limit
 
 SIZES = (30, 100, 300, 1000)
 THRESHOLDS = (10, 30, 34, 100, 333, 1001)

@@ -17,20 +17,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.host_state import HostState
-from pgdyno.journal.ledger import receipt
-from pgdyno.journal.ledger.log import open_journal
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.revert_host import revert_host
-from pgdyno.journal.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
-from pgdyno.journal.runs.host_run import HostRun, host_target, host_writers
-from pgdyno.journal.session.access import ServerAccess, no_steps
-from pgdyno.journal.session.query import Connection
-from pgdyno.model.errors import ConnectionFailedError
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
+from pgdyno.apply.host_state import HostState
+from pgdyno.apply.ledger import receipt
+from pgdyno.apply.ledger.log import open_journal
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.revert_host import revert_host
+from pgdyno.apply.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.apply.runs.host_run import HostRun, host_target, host_writers
+from pgdyno.apply.session.access import ServerAccess, no_steps
+from pgdyno.apply.session.query import Connection
+from pgdyno.base.errors import ConnectionFailedError
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect, kind_of
-from pgdyno.server.connection.connection import addresses, connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.postgres.connection.connection import addresses, connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_files

@@ -18,14 +18,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.query import Connection
-from pgdyno.journal.session.restart import command_restarter
-from pgdyno.model.errors import PgdynoError, ServerError
-from pgdyno.server.connection.connection import addresses, connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.query import Connection
+from pgdyno.apply.session.restart import command_restarter
+from pgdyno.base.errors import PgdynoError, ServerError
+from pgdyno.postgres.connection.connection import addresses, connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.integration.journal_support import plan_of, with_programs

@@ -12,13 +12,13 @@ from typing import Any
 import psycopg
 from tests.fix_servers import RealServer, as_unprivileged
 
-from pgdyno.journal.runs.host_run import host_writers
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.query import Connection
-from pgdyno.journal.session.restart import command_restarter
+from pgdyno.apply.runs.host_run import host_writers
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.query import Connection
+from pgdyno.apply.session.restart import command_restarter
 from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk, kind_of
-from pgdyno.server.connection.connection import addresses, connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.postgres.connection.connection import addresses, connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
 
 NOWHERE = Path("/nonexistent")
 

@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 from psycopg.sql import Composed
 
-from pgdyno.journal.session.server_lock import LOADING, take
-from pgdyno.server.process.workload_databases import WorkloadDatabases
+from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.postgres.process.workload_databases import WorkloadDatabases
 
 
 class Killer:

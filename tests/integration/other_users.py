@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pgdyno.model.errors import PgdynoError
+from pgdyno.base.errors import PgdynoError
 
 
 def as_user(name: str, action: Callable[[], str]) -> str:

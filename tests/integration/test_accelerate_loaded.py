@@ -15,19 +15,19 @@ from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_home import pgdyno
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
-from pgdyno.app.acceleration.in_place import accelerate_loaded, restarts_at_most
-from pgdyno.app.acceleration.request import AccelerateRequest
-from pgdyno.app.changes.server_access import server_access
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.planning.attached import attach
+from pgdyno.accelerate.in_place import accelerate_loaded, restarts_at_most
+from pgdyno.accelerate.request import AccelerateRequest
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.base.errors import PermissionNotGivenError
+from pgdyno.builds.switching.server_access import server_access
 from pgdyno.cli.output import Lines
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.session.server_lock import LOADING, take
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import PermissionNotGivenError
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design, DesignKind
-from pgdyno.server.process.workload_databases import WorkloadDatabases
+from pgdyno.plan.attached import attach
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.postgres.process.workload_databases import WorkloadDatabases
+from pgdyno.workload.workload_choice import find_workloads
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 
@@ -60,7 +60,7 @@ KILLED_S = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)
 
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.experiments.design.trials._TRIAL_S", 0.5)
+    monkeypatch.setattr("pgdyno.measure.design.trials._TRIAL_S", 0.5)
 
 
 @pytest.mark.usefixtures("short_trials")

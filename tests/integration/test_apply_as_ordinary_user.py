@@ -14,16 +14,16 @@ from tests.fix_servers import RealServer, owned_directory, unprivileged_user
 from tests.integration.journal_support import NOWHERE, access_to, plan_of, with_files
 from tests.integration.other_users import as_user
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
-from pgdyno.app.planning.attached import attach
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import DurabilityError
+from pgdyno.apply.apply_advice import ApplyAdvice, apply_request
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.base.errors import DurabilityError
 from pgdyno.model.plans.plan import Layer
-from pgdyno.server.connection.connection import connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.plan.attached import attach
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.postgres.connection.connection import connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 

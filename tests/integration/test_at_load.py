@@ -10,29 +10,28 @@ import pytest
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.app.acceleration import at_load as accelerate_at_load
-from pgdyno.app.acceleration.at_load import Measured, time_at_load_s, with_latencies_at_load
-from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import open_store
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.measure import measure
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.results.stored import load_stored
-from pgdyno.cli.output import Lines
-from pgdyno.experiments.decisions.time_needed import time_needed
-from pgdyno.experiments.design.trials import alternating
-from pgdyno.model.errors import (
+from pgdyno.accelerate import at_load as accelerate_at_load
+from pgdyno.accelerate.at_load import Measured, time_at_load_s, with_latencies_at_load
+from pgdyno.base.errors import (
     HugePagesError,
     InterruptedByUserError,
     MeasurementError,
     PgdynoError,
     StillChangedError,
 )
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.cli.output import Lines
+from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.decisions.time_needed import time_needed
+from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design, Experiment, Phase
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
-from pgdyno.store.experiments import ExperimentStore
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.results.stored import load_stored
+from pgdyno.store.experiments import ExperimentStore, open_store
+from pgdyno.workload.workload_choice import find_workloads
 
 NAME = "pgbench-select"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import installation_in
 from pgdyno.cli.output import Lines
-from pgdyno.meters.server import autovacuums
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.meters.server import autovacuums
 from pgdyno.model.variants.variant import Variant
-from pgdyno.workloads import load as bundled_workloads
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.workload.bundled import load as bundled_workloads
 
 pytestmark = pytest.mark.server
 

@@ -18,7 +18,7 @@ import pytest
 from tests.fix_home import home_below, pgdyno
 from tests.fix_machine import alone
 
-from pgdyno.app.local_machine import machine_claimed
+from pgdyno.postgres.process.local_machine import machine_claimed
 
 PARAMETERS = Path("/sys/module/haltpoll/parameters")
 NAMES = ("guest_halt_poll_grow_start", "guest_halt_poll_allow_shrink", "guest_halt_poll_ns")
@@ -27,7 +27,7 @@ AWAKE = {"PGDYNO_AS_BOOTED": "0"}  # other tests measure as booted, because they
 HELD = ("200000", "N", "200000")
 HOLD = """
 import sys, time
-from pgdyno.app.changes.host_state import this_host
+from pgdyno.apply.host_state import this_host
 from pgdyno.host.probing.idling import polling_wanted
 from pgdyno.host.files.tree import Tree
 with this_host().holding(polling_wanted(Tree())):

@@ -18,9 +18,9 @@ import pytest
 from click.testing import CliRunner
 from tests.fix_builds import LICENCE, MANIFEST
 
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds.product.manifest import Manifest, read_manifest
 from pgdyno.cli.build import command
-from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.product.manifest import Manifest, read_manifest
 
 _NEEDED = ("dpkg-deb", "dpkg-shlibdeps", "objdump", "gcc", "setpriv")
 _MISSING = [name for name in _NEEDED if shutil.which(name) is None]

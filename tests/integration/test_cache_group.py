@@ -7,10 +7,10 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.fix_servers import RealServer
-from tests.unit.journal.resctrl import ALL, RESCTRL, FakeResctrl
+from tests.unit.apply.resctrl import ALL, RESCTRL, FakeResctrl
 
-from pgdyno.journal.writers.cache_group import CacheGroupWriter
-from pgdyno.model.hosts.cache_allocation import OF_GROUP
+from pgdyno.apply.writers.cache_group import CacheGroupWriter
+from pgdyno.host.cache_allocation import OF_GROUP
 
 # Without those that come and go: a worker of autovacuum, or the session of a test that has just ended.
 LASTING = """

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.workload_choice import captured_workload
-from pgdyno.app.planning.captured_plans import plan_captured
+from pgdyno.accelerate.captured_plans import plan_captured
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import CapturedLoad, Workload
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.servers.statements import WorkloadStatements
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.connection import Connection
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.statements import WorkloadStatements
+from pgdyno.workload.workload_choice import captured_workload
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.building.lessons import find_lessons, identity
-from pgdyno.app.building.training import _Course, _train_on_one_server, check_settings
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.workload_choice import captured_workload
-from pgdyno.model.errors import SettingError
+from pgdyno.base.errors import SettingError
+from pgdyno.builds.lessons import find_lessons, identity
+from pgdyno.builds.training import _Course, _train_on_one_server, check_settings
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import CapturedLoad
 from pgdyno.model.variants.variant import Variant
-from pgdyno.workloads import load as bundled_workloads
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.workload.bundled import load as bundled_workloads
+from pgdyno.workload.workload_choice import captured_workload
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 

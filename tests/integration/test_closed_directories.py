@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.fix_home import pgdyno
 
-from pgdyno.app.building.directory import BuildDirectory
-from pgdyno.model.errors import PrivilegeError
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.base.errors import PrivilegeError
+from pgdyno.builds.directory import BuildDirectory
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.root
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.installations import installation_in
-from pgdyno.app.local_machine import workspace
-from pgdyno.app.measuring import commit_grouping
-from pgdyno.app.measuring.commit_grouping import count_commits
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.cli.output import Lines
+from pgdyno.measure import commit_grouping
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.commit_grouping import count_commits
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.servers.commit_grouping import CommitGrouping
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.installation import Installation
-from pgdyno.workloads import load as bundled_workloads
+from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.workload.bundled import load as bundled_workloads
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 DEFAULT = Variant("default")

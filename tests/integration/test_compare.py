@@ -22,17 +22,17 @@ from click.testing import CliRunner
 from tests.fix_home import pgdyno
 from tests.fix_machine import alone
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.compare import bench
+from pgdyno.base.errors import GeneratorMissingError, MeasurementError
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import GeneratorMissingError, MeasurementError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import embedded
 from pgdyno.store.experiments import ExperimentStore
+from pgdyno.studies.compare import bench
+from pgdyno.workload.workload_choice import find_workloads
 
 SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "300ms", "--clients", "1")
 

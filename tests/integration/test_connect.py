@@ -14,20 +14,20 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.fix_servers import RealServer, free_port, wait_until
-from tests.unit.journal.receipts import receipt
+from tests.unit.apply.receipts import receipt
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.attached_server import AttachedServer
-from pgdyno.journal.runs.undo import find_drift
-from pgdyno.journal.session.server_lock import LOADING, take
-from pgdyno.journal.session.session import locked_session
-from pgdyno.journal.session.settings import read_gucs
-from pgdyno.journal.writers.alter_system import AlterSystemWriter
-from pgdyno.model.errors import ConnectionFailedError, UsageError
+from pgdyno.apply.runs.undo import find_drift
+from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.apply.session.session import locked_session
+from pgdyno.apply.session.settings import read_gucs
+from pgdyno.apply.writers.alter_system import AlterSystemWriter
+from pgdyno.base.errors import ConnectionFailedError, UsageError
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.connection import connect, connect_to_change, describe, has_password
-from pgdyno.server.inspection.inspection import inspect_server
-from pgdyno.server.process.workload_databases import WorkloadDatabases
+from pgdyno.postgres.connection.connection import connect, connect_to_change, describe, has_password
+from pgdyno.postgres.inspection.inspection import inspect_server
+from pgdyno.postgres.process.workload_databases import WorkloadDatabases
 
 pytestmark = pytest.mark.server
 

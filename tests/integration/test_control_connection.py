@@ -12,8 +12,8 @@ from tests.fix_servers import RealServer, running_server
 from tests.hostile.behaviours import endless
 from tests.hostile.peer import Behaviour, Instead, Message, Peer, Sent
 
-from pgdyno.server.connection import control_connection
-from pgdyno.server.connection.connection import open_session
+from pgdyno.postgres.connection import control_connection
+from pgdyno.postgres.connection.connection import open_session
 
 pytestmark = pytest.mark.server
 PARAMETERS = endless(lambda number: Message(b"S", b"p%d\0x\0" % number).encoded() * 2000)

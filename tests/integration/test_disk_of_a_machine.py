@@ -15,15 +15,15 @@ import pytest
 from tests.fix_machine import Machine, chosen
 from tests.fix_settings import host_of, server_of
 
-from pgdyno import levers
-from pgdyno.app.changes.host_state import HostState
+from pgdyno.apply.host_state import HostState
+from pgdyno.apply.runs.host_run import host_writers
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
-from pgdyno.journal.runs.host_run import host_writers
-from pgdyno.levers._contract import PlanContext, Skipped, State
-from pgdyno.levers.engine.effective import EffectiveSettings
-from pgdyno.levers.engine.planner import plan_one
-from pgdyno.levers.engine.resources import Figures, proven_host, resources_of
+from pgdyno.plan import levers
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.planner import plan_one
+from pgdyno.plan.engine.resources import Figures, proven_host, resources_of
+from pgdyno.plan.levers._contract import PlanContext, Skipped, State
 
 pytestmark = pytest.mark.root
 

@@ -16,10 +16,10 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, wait_until
 from tests.golden.synthetic import experiment as synthetic
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.attached_server import AttachedServer
-from pgdyno.app.measuring.durability_reading import read_durability
-from pgdyno.experiments.verdicts.durability import breaches
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.attached_server import AttachedServer
+from pgdyno.measure.durability_reading import read_durability
+from pgdyno.measure.verdicts.durability import breaches
 from pgdyno.model.variants.durability_reading import READ_BACK, DurabilityReading
 from pgdyno.model.variants.variant import Variant
 

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.app.arenas.attached_server import find_remote_server
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.measuring.workload_choice import find_workloads
 from pgdyno.cli.output import Lines
+from pgdyno.host.processes.running import output_of
+from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import installation_at
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.processes import children
-from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.run.programs import output_of
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import installation_at
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.processes import children
+from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.workload.workload_choice import find_workloads
 
 pytestmark = pytest.mark.server
 

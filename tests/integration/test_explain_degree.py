@@ -18,13 +18,13 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, wait_until
 from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, settings
 
-from pgdyno.app.inspection.explain_degree import explain_degree_of
-from pgdyno.model.errors import PrivilegeError, ServerError, UsageError
-from pgdyno.model.servers.parallel_degree import Degree, DegreeStep, Limit
-from pgdyno.report.plain.degree_text import headline
-from pgdyno.server.connection.connection import connect
-from pgdyno.server.inspection.settings import read_settings
-from pgdyno.server.planner.planner import Planner
+from pgdyno.base.errors import PrivilegeError, ServerError, UsageError
+from pgdyno.plan.degrees.degree_text import headline
+from pgdyno.plan.degrees.explain_degree import explain_degree_of
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.inspection.settings import read_settings
+from pgdyno.postgres.parallel_degree import Degree, DegreeStep, Limit
+from pgdyno.postgres.planner.planner import Planner
 
 pytestmark = pytest.mark.server
 

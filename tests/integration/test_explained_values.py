@@ -10,8 +10,8 @@ import pytest
 from tests.fix_explained import DATABASE, explained, middle_of, shop_in, workload
 from tests.fix_servers import RealServer
 
-from pgdyno.capture.quoted_texts import array_text, quoted_text
 from pgdyno.store.workload_file import write_workload_file
+from pgdyno.workload.capture.quoted_texts import array_text, quoted_text
 
 pytestmark = pytest.mark.server
 

@@ -12,8 +12,8 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
-from pgdyno.experiments.blocks.transactions import parse
-from pgdyno.generators.sysbench import wrapper_text
+from pgdyno.load.sysbench import wrapper_text
+from pgdyno.measure.blocks.transactions import parse
 
 BRIEFLY = ("--embedded", "--scale", "1", "--blocks", "5", "--block", "300ms", "--clients", "2")
 # Without the default's pause b is faster, and fails for every second value of :n, at all tries.

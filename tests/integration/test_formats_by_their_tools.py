@@ -16,7 +16,7 @@ import yaml
 from tests.fix_plan import kernel_file, plan_of, rich_plan, rich_server, setting
 from tests.fix_settings import server_of
 
-from pgdyno.formats import ansible, patroni, sysctl, systemd, terraform, tuned, udev
+from pgdyno.plan.formats import ansible, patroni, sysctl, systemd, terraform, tuned, udev
 
 pytestmark = pytest.mark.tools
 

@@ -14,15 +14,15 @@ from tests.fix_servers import RealServer
 from tests.integration.own_etc import own_etc
 
 import pgdyno as pgdyno_package
-from pgdyno.journal.ledger.log import open_journal
-from pgdyno.journal.runs.host_run import host_target
-from pgdyno.model.errors import StorageError
+from pgdyno.apply.ledger.log import open_journal
+from pgdyno.apply.runs.host_run import host_target
+from pgdyno.base.errors import StorageError
+from pgdyno.base.ports import Found
 from pgdyno.model.plans.journal import Receipt, ReceiptState
 from pgdyno.model.plans.persisted_file import checksum
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect
-from pgdyno.model.ports import Found
-from pgdyno.server.process.account import caller
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.postgres.process.account import caller
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.root
 

@@ -36,13 +36,14 @@ from tests.integration.journal_support import (
     with_files,
 )
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, preview_revert, revert
-from pgdyno.journal.revert_host import preview_revert_host, revert_host
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.status import journal_status, server_status
-from pgdyno.model.errors import (
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
+from pgdyno.apply.journal_text import apply_text, revert_text, status_text
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, preview_revert, revert
+from pgdyno.apply.revert_host import preview_revert_host, revert_host
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.status import journal_status, server_status
+from pgdyno.base.errors import (
     ConnectionFailedError,
     PermissionNotGivenError,
     PgdynoError,
@@ -55,7 +56,6 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
 from pgdyno.model.plans.plan import Effect, Plan
-from pgdyno.report.plain.journal_text import apply_text, revert_text, status_text
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 
@@ -459,7 +459,7 @@ def test_after_a_restart_of_the_machine_its_changes_are_gone(
 ) -> None:
     apply_plan(access, ApplyRequest(BOTH))
     (tmp_path / "boot_id").write_text("0c0ffee0-0000-4000-8000-000000000000\n")
-    monkeypatch.setattr("pgdyno.journal.writers.kernel_file.BOOT_ID", str(tmp_path / "boot_id"))
+    monkeypatch.setattr("pgdyno.apply.writers.kernel_file.BOOT_ID", str(tmp_path / "boot_id"))
     machine.set(SWAPPINESS, "30")  # as this machine is configured to start
     entries = {one.key: one for one in journal_status(access, candidates=()).entries}
     assert entries[SWAPPINESS].drift == "the machine was restarted, and has forgotten it"

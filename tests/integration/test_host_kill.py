@@ -22,8 +22,9 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import AUTOGROUP, DEFRAG, POOL, SWAPPINESS, Machine
 from tests.integration.host_driver import IN_ANY_ETC, Ask, asking, carry_out
 
-from pgdyno.journal.ledger import receipt
-from pgdyno.journal.ledger.log import FILE, read_journal
+from pgdyno.apply.ledger import receipt
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.postgres.process.workspace import JOURNAL_FILE
 
 pytestmark = pytest.mark.root
 
@@ -69,7 +70,7 @@ class Life:
     @property
     def file(self) -> Path:
         """The journal's file."""
-        return self.home / "journal" / FILE
+        return self.home / "journal" / JOURNAL_FILE
 
     def run(self, action: str, **task: Any) -> dict[str, Any]:
         """Let a process do something. Whatever becomes of it, what was written before stays written."""

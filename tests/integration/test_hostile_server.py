@@ -24,9 +24,9 @@ from tests.hostile.outcomes import require_met, require_no_fault
 from tests.hostile.peer import Instead, Peer
 from tests.integration.journal_support import auto_conf, under_pg_ctl
 
-from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.server.connection.connection import connect
-from pgdyno.server.connection.control_connection import ANSWER_LIMIT_S, MOST_VALUES
+from pgdyno.base.errors import ConnectionFailedError
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.connection.control_connection import ANSWER_LIMIT_S, MOST_VALUES
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(4 * 3600)]
 

@@ -16,17 +16,17 @@ import pytest
 from tests.fix_debian import DebianCluster
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.app.inspection.inspect import (
+from pgdyno.base.errors import ConnectionFailedError, DataDirectoryError, UsageError
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.host import Host
+from pgdyno.plan.engine.resources import Figures, StorageKind
+from pgdyno.plan.inspection.inspect import (
     InspectedServer,
     Inspection,
     inspect_data_directory,
     inspect_dsn,
     inspect_here,
 )
-from pgdyno.levers.engine.resources import Figures, StorageKind
-from pgdyno.model.errors import ConnectionFailedError, DataDirectoryError, UsageError
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Host
 
 pytestmark = pytest.mark.server
 

@@ -8,12 +8,12 @@ import dataclasses
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.model.errors import ServerError
-from pgdyno.model.servers.guc import Guc
-from pgdyno.model.servers.server import Server
-from pgdyno.server.connection.connection import Connection, connect
-from pgdyno.server.inspection import inspection
-from pgdyno.server.inspection.settings import read_settings
+from pgdyno.base.errors import ServerError
+from pgdyno.postgres.connection.connection import Connection, connect
+from pgdyno.postgres.guc import Guc
+from pgdyno.postgres.inspection import inspection
+from pgdyno.postgres.inspection.settings import read_settings
+from pgdyno.postgres.server import Server
 
 pytestmark = pytest.mark.server
 

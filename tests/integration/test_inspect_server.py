@@ -13,12 +13,12 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.model.document import to_document
-from pgdyno.model.errors import ConnectionFailedError
-from pgdyno.model.facts import Unknown
-from pgdyno.model.servers.server import Server, SettingOverride, Standby
-from pgdyno.server.connection.connection import connect
-from pgdyno.server.inspection.inspection import identify_backend, inspect_server
+from pgdyno.base.document import to_document
+from pgdyno.base.errors import ConnectionFailedError
+from pgdyno.base.facts import Unknown
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.inspection.inspection import identify_backend, inspect_server
+from pgdyno.postgres.server import Server, SettingOverride, Standby
 
 pytestmark = pytest.mark.server
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import workspace
-from pgdyno.app.studying.io_support import find_io_support
-from pgdyno.model.hosts.io_uring import IoUringCause
-from pgdyno.server.process.account import Account, current_account
-from pgdyno.server.process.installation import Installation, installation_at
-from pgdyno.server.process.instance import initialise
-from pgdyno.server.process.io_uring import SWITCH, io_uring_obstacle
+from pgdyno.host.io_uring import IoUringCause
+from pgdyno.postgres.process.account import Account, current_account
+from pgdyno.postgres.process.installation import Installation, installation_at
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.instance import initialise
+from pgdyno.postgres.process.io_uring import SWITCH, io_uring_obstacle
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.studies.io_support import find_io_support
 
 BUILT = Path("/var/lib/pgdyno/servers/source-18/bin")
 REFUSE = Path(__file__).with_name("refuse_io_uring.py")

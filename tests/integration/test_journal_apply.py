@@ -25,16 +25,14 @@ from tests.integration.journal_support import (
     write_auto_conf,
 )
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.inspection.start_check import StartCheck
-from pgdyno.app.installations import installation_in
-from pgdyno.app.local_machine import workspace
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.restart import CommandRestarter
-from pgdyno.model.document import to_document
-from pgdyno.model.errors import (
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
+from pgdyno.apply.journal_text import apply_text
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.restart import CommandRestarter
+from pgdyno.base.document import to_document
+from pgdyno.base.errors import (
     DurabilityError,
     OwnershipError,
     PermissionNotGivenError,
@@ -49,7 +47,9 @@ from pgdyno.model.errors import (
 )
 from pgdyno.model.plans.journal import ReceiptState
 from pgdyno.model.plans.plan import Finding
-from pgdyno.report.plain.journal_text import apply_text
+from pgdyno.plan.inspection.start_check import StartCheck
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.local_machine import workspace
 
 pytestmark = pytest.mark.server
 

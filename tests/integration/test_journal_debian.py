@@ -12,18 +12,18 @@ import pytest
 from tests.fix_debian import VERSION, DebianCluster
 from tests.integration.journal_support import plan_of
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.inspection.start_check import StartCheck
-from pgdyno.app.installations import installation_in
-from pgdyno.app.local_machine import workspace
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.query import Connection
-from pgdyno.journal.session.restart import command_restarter
-from pgdyno.model.errors import ServerStartError
-from pgdyno.server.connection.connection import connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.query import Connection
+from pgdyno.apply.session.restart import command_restarter
+from pgdyno.base.errors import ServerStartError
+from pgdyno.plan.inspection.start_check import StartCheck
+from pgdyno.postgres.connection.connection import connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.local_machine import workspace
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 

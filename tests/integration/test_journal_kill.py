@@ -25,8 +25,8 @@ from tests.integration.journal_support import (
 )
 from tests.integration.killed_at_step import SOME_OR_EVERY, Driver, at_steps, driving
 
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, revert
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, revert
 
 pytestmark = pytest.mark.server
 

@@ -19,13 +19,13 @@ from tests.integration.journal_support import (
     under_pg_ctl,
 )
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.query import Connection
-from pgdyno.model.errors import ServerStartError, StillChangedError
-from pgdyno.server.connection.connection import addresses, connect_to_change
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.query import Connection
+from pgdyno.base.errors import ServerStartError, StillChangedError
+from pgdyno.postgres.connection.connection import addresses, connect_to_change
 
 pytestmark = pytest.mark.server
 

@@ -22,20 +22,21 @@ from tests.integration.journal_support import (
     under_pg_ctl,
 )
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.changes.server_access import server_access
-from pgdyno.journal.files.directory import Directory
-from pgdyno.journal.ledger.log import FILE, _line, open_journal, read_journal
-from pgdyno.journal.revert import RevertRequest, preview_revert, revert
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.server_files import ServerFiles
-from pgdyno.journal.session.session import locked_session
-from pgdyno.journal.status import journal_status, server_status
-from pgdyno.model.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
+from pgdyno.apply.journal_text import apply_text, revert_text, status_text
+from pgdyno.apply.ledger.log import _line, open_journal, read_journal
+from pgdyno.apply.revert import RevertRequest, preview_revert, revert
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.server_files import ServerFiles
+from pgdyno.apply.session.session import locked_session
+from pgdyno.apply.status import journal_status, server_status
+from pgdyno.base.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
+from pgdyno.builds.switching.server_access import server_access
+from pgdyno.host.files.directory import Directory
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
-from pgdyno.report.plain.journal_text import apply_text, revert_text, status_text
-from pgdyno.server.connection.connection import addresses, connect, connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.postgres.connection.connection import addresses, connect, connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
+from pgdyno.postgres.process.workspace import JOURNAL_FILE
 
 pytestmark = pytest.mark.server
 
@@ -410,7 +411,7 @@ def test_ctrl_c_says_what_is_still_changed(server: RealServer, access: ServerAcc
 
 def write_as_an_older_pgdyno(access: ServerAccess) -> None:
     """Take out of the journal what receipts of older versions do not have."""
-    file = access.journal_directory / FILE
+    file = access.journal_directory / JOURNAL_FILE
     entries = [json.loads(line)["entry"] for line in file.read_text().splitlines()]
     taken_out = [entry["receipt"].pop("restart_command") for entry in entries if "receipt" in entry]
     assert taken_out
@@ -459,7 +460,7 @@ def test_where_nothing_is_to_revert_other_journals_are_named(
 ) -> None:
     """As after sudo pgdyno apply."""
     apply(access, work_mem="8MB")
-    monkeypatch.setattr("pgdyno.journal.revert.candidate_directories", lambda: (access.journal_directory,))
+    monkeypatch.setattr("pgdyno.apply.revert.candidate_directories", lambda: (access.journal_directory,))
     result = revert(replace(access, journal_directory=tmp_path / "mine"), ALL)
     assert revert_text(result) == (
         f"Nothing to revert on host={server.socket_directory} port={server.port}.\n"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.fix_home import pgdyno
 
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import _remove_left, find_top
-from pgdyno.model.facts import Unknown
 
 BENCH = ("bench", "pgbench-select", "--scale", "1", "--embedded", "--block", "1s", "--blocks", "1")
 

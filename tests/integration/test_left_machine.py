@@ -12,7 +12,7 @@ import pytest
 from tests.fix_machine import POOL, SWAPPINESS, Machine, alone
 from tests.house.source import ROOT
 
-from pgdyno.app.changes.host_state import this_host
+from pgdyno.apply.host_state import this_host
 
 pytestmark = pytest.mark.root
 

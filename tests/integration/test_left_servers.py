@@ -16,14 +16,14 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
-from pgdyno.model.errors import LeftServerWarning, ServerError, ServerStartError
-from pgdyno.server.process import left_servers
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.left_servers import end_left, recorded
-from pgdyno.server.process.processes import children, is_alive, is_stopped
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.base.errors import LeftServerWarning, ServerError, ServerStartError
+from pgdyno.postgres.process import left_servers
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.left_servers import end_left, recorded
+from pgdyno.postgres.process.processes import children, is_alive, is_stopped
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

@@ -7,8 +7,8 @@ import json
 import pytest
 from tests.fix_home import pgdyno
 
-from pgdyno import levers
-from pgdyno.levers._contract import State
+from pgdyno.plan import levers
+from pgdyno.plan.levers._contract import State
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 

@@ -204,17 +204,17 @@ def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: 
 SEARCH = """
 import json, sys
 from pathlib import Path
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.tuning.tune import tune
-from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.measure.conditions import Conditions
+from pgdyno.workload.workload_choice import find_workloads
+from pgdyno.tune.tune import tune
+from pgdyno.tune.tune_request import TuneRequest
 from pgdyno.cli.output import Lines
 from pgdyno.cli.tune import _Spoken
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.app.cells.given_cell import read_cell
+from pgdyno.remote.cells.given_cell import read_cell
 workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
 cell = read_cell(Path(sys.argv[1]))
 conditions = Conditions(embedded(), workloads, design, cell=cell, as_booted=AS_ASKED)

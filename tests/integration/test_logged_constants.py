@@ -10,9 +10,9 @@ from tests.fix_captured import replay_on_a_copy
 from tests.fix_logging import SETTINGS, capture, log_files, prepare, set_logging
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.capture.literals import parameterised
-from pgdyno.capture.statements import as_counted
 from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.workload.capture.literals import parameterised
+from pgdyno.workload.capture.statements import as_counted
 
 pytestmark = pytest.mark.server
 

@@ -12,9 +12,9 @@ from tests.fix_machine import SWAPPINESS, Machine
 from tests.fix_servers import RealServer
 from tests.integration.journal_support import access_to, plan_of, with_files
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan
-from pgdyno.app.local_machine import machine_claimed
-from pgdyno.model.errors import LockHeldError
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
+from pgdyno.base.errors import LockHeldError
+from pgdyno.postgres.process.local_machine import machine_claimed
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 

@@ -15,24 +15,24 @@ import pytest
 from tests.fix_home import home_below, pgdyno
 from tests.fix_servers import wait_until
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import installation_in
-from pgdyno.app.local_machine import memory_group_place
+from pgdyno.base.errors import PrivilegeError, ServerCrashedError
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import PrivilegeError, ServerCrashedError
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import Installation, installation_at
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.memory_limit import (
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import Installation, installation_at
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.local_machine import memory_group_place
+from pgdyno.postgres.process.memory_limit import (
     GroupPlace,
     MemoryGroup,
     drop_from_page_cache,
     group_name,
     remove_recorded,
 )
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

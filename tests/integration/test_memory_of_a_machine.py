@@ -23,15 +23,15 @@ from tests.fix_machine import (
 )
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno import levers
-from pgdyno.app.changes.host_state import HostState
-from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
-from pgdyno.journal.runs.host_run import host_writers
-from pgdyno.levers._contract import PlanContext, State
-from pgdyno.levers.engine.effective import EffectiveSettings
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import SettingError
-from pgdyno.model.hosts.host import Host
+from pgdyno.apply.host_state import HostState
+from pgdyno.apply.runs.host_run import host_writers
+from pgdyno.base.errors import SettingError
+from pgdyno.host.host import Host
+from pgdyno.plan import levers
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.plan.inspection.inspect import InspectedServer, inspect_dsn
+from pgdyno.plan.levers._contract import PlanContext, State
 
 pytestmark = [pytest.mark.server, pytest.mark.root]
 

@@ -14,19 +14,19 @@ from tests.fix_machine import SWAPPINESS, alone
 from tests.fix_servers import RealServer, unprivileged_user
 from tests.integration.journal_support import access_to, plan_of, with_files
 from tests.integration.other_users import as_user
-from tests.unit.journal.machines import AUTOGROUP, BOOT, make_machine, put, value_of
+from tests.unit.apply.machines import AUTOGROUP, BOOT, make_machine, put, value_of
 
-from pgdyno.app.changes.apply import ApplyRequest, apply_plan, preview_apply
-from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.runs.host_run import host_writers
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.status import server_status
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import OwnershipError
+from pgdyno.apply.apply_advice import ApplyAdvice, apply_request
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
+from pgdyno.apply.journal_text import apply_text, revert_text
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.runs.host_run import host_writers
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.status import server_status
+from pgdyno.base.errors import OwnershipError
 from pgdyno.model.plans.journal import ReceiptState
-from pgdyno.report.plain.journal_text import apply_text, revert_text
+from pgdyno.plan.engine.resources import Figures
 
 pytestmark = pytest.mark.server
 

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.servers.statements import PlanningShare
-from pgdyno.server.connection.connection import connect
-from pgdyno.server.inspection.settings import read_settings
-from pgdyno.server.sampling.planning_share import read_planning_share
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.inspection.settings import read_settings
+from pgdyno.postgres.sampling.planning_share import read_planning_share
+from pgdyno.postgres.statements import PlanningShare
 
 pytestmark = pytest.mark.server
 

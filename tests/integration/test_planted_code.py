@@ -19,12 +19,12 @@ from tests.fix_home import Run, pgdyno
 from tests.fix_servers import RealServer, as_unprivileged, running_server, wait_until
 from tests.fix_settings import settings_of
 
-from pgdyno.model.facts import Unknown
-from pgdyno.model.servers.statements import PlanningShare
-from pgdyno.server.connection.connection import connect
-from pgdyno.server.connection.privileges import power_of
-from pgdyno.server.connection.query import ask_rows
-from pgdyno.server.sampling import planning_share
+from pgdyno.base.facts import Unknown
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.connection.privileges import power_of
+from pgdyno.postgres.connection.query import ask_rows
+from pgdyno.postgres.sampling import planning_share
+from pgdyno.postgres.statements import PlanningShare
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
 
 pytestmark = pytest.mark.server

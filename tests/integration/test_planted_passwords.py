@@ -17,10 +17,10 @@ from tests.fix_home import Run, pgdyno
 from tests.fix_servers import RealServer, running_server
 from tests.integration.journal_support import pg_ctl_restart, under_pg_ctl
 
-from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
-from pgdyno.app.planning.advise import AdviseRequest, advise, format_names
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.hosts.host import Host
+from pgdyno.host.host import Host
+from pgdyno.plan.advise import AdviseRequest, advise, format_names
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.plan.inspection.inspect import InspectedServer, inspect_dsn
 
 pytestmark = pytest.mark.server
 

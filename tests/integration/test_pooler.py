@@ -22,12 +22,12 @@ from tests.fix_pooler import Application, Pooler, running_pooler
 from tests.fix_progress import Remembered
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.app.capturing import copy_data, sampled_copy, synthetic_copy
-from pgdyno.model.errors import RefusedError
+from pgdyno.base.errors import RefusedError
 from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.server.connection.connection import connect, connect_to_change, dsn_of
-from pgdyno.server.process.dump import DumpRequest
+from pgdyno.postgres.connection.connection import connect, connect_to_change, dsn_of
+from pgdyno.postgres.process.dump import DumpRequest
 from pgdyno.store.workload_file import read_workload_file
+from pgdyno.workload import copy_data, sampled_copy, synthetic_copy
 
 pytestmark = pytest.mark.server
 _DATABASE = "shop"

@@ -12,16 +12,16 @@ import pytest
 from tests.fix_servers import RealServer
 from tests.fix_settings import host_of, server_of
 
-from pgdyno import levers
-from pgdyno.app.planning.statement_plans import plan_statement, plan_workload
-from pgdyno.generators.discovery import find_driver
-from pgdyno.generators.driver import Driver
-from pgdyno.levers.engine.planner import PlanRequest, make_plan
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.load.discovery import find_driver
+from pgdyno.load.driver import Driver
 from pgdyno.model.experiments.workload import DataSet, Workload
-from pgdyno.model.facts import Fact, Unknown
 from pgdyno.model.plans.plan import Plan
-from pgdyno.model.servers.statements import PlannedStatement, PreparedStatement, WorkloadStatements
-from pgdyno.workloads import load
+from pgdyno.plan import levers
+from pgdyno.plan.engine.planner import PlanRequest, make_plan
+from pgdyno.plan.statement_plans import plan_statement, plan_workload
+from pgdyno.postgres.statements import PlannedStatement, PreparedStatement, WorkloadStatements
+from pgdyno.workload.bundled import load
 
 pytestmark = pytest.mark.server
 

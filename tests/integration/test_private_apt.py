@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import InstallationError
-from pgdyno.toolchain.run.programs import is_installed
-from pgdyno.toolchain.source.apt_sources import host_repositories, source_suites
-from pgdyno.toolchain.source.private_apt import PrivateApt, open_suites
-from pgdyno.toolchain.source.source_package import choose_suites, describe_package, unpack
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds.source.apt_sources import host_repositories, source_suites
+from pgdyno.builds.source.private_apt import PrivateApt, open_suites
+from pgdyno.builds.source.source_package import choose_suites, describe_package, unpack
+from pgdyno.host.processes.running import is_installed
 
 HOST_FILES = ("/etc/apt", "/var/lib/apt", "/var/cache/apt")
 

@@ -14,18 +14,18 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno import levers
-from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
-from pgdyno.host.processes.program import inspect_program
-from pgdyno.levers._contract import Detected, PlanContext, State
-from pgdyno.levers.engine.effective import EffectiveSettings
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.hosts.host import Host
+from pgdyno.host.host import Host
 from pgdyno.model.variants.variant import parse_variant
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import installation_at
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.plan import levers
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.plan.inspection.inspect import InspectedServer, inspect_dsn
+from pgdyno.plan.levers._contract import Detected, PlanContext, State
+from pgdyno.postgres.inspection.program import inspect_program
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import installation_at
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

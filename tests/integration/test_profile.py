@@ -16,13 +16,13 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.app.profiling.hardware import HardwareCounters
-from pgdyno.app.profiling.traffic_profile import profile_attached
 from pgdyno.cli.output import Lines
 from pgdyno.host.tracing.perf import find_perf
-from pgdyno.model.profiles.profile import AccountGroup
-from pgdyno.profiling import parts
-from pgdyno.profiling.account import UNSEEN
+from pgdyno.profile import parts
+from pgdyno.profile.account import UNSEEN
+from pgdyno.profile.reading.hardware_counting import HardwareCounters
+from pgdyno.profile.reading.traffic_profile import profile_attached
+from pgdyno.profile.records.profile_record import AccountGroup
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 

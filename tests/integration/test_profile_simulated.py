@@ -11,24 +11,24 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.profiling.layouts import named_functions
-from pgdyno.app.profiling.session_traces import SessionToTrace
-from pgdyno.app.profiling.simulate import (
+from pgdyno.host.cache import Cache
+from pgdyno.host.tracing.valgrind import find_valgrind
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.model.variants.variant import parse_variant
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.profile.misses.structures import OTHER, SHARED
+from pgdyno.profile.reading.layouts import named_functions
+from pgdyno.profile.reading.session_traces import SessionToTrace
+from pgdyno.profile.reading.simulate import (
     SimulatedProcessor,
     as_valgrind_takes_it,
     misses_or_why,
     simulated_runs,
 )
-from pgdyno.host.tracing.valgrind import find_valgrind
-from pgdyno.model.hosts.cache import Cache
-from pgdyno.model.profiles.data_misses import DataMisses
-from pgdyno.model.variants.variant import parse_variant
-from pgdyno.profiling.misses.structures import OTHER, SHARED
-from pgdyno.profiling.simulated_caches import simulated_caches
-from pgdyno.profiling.simulation import spread
-from pgdyno.server.process.installation import Installation
-from pgdyno.workloads.pgbench_tpcb import WORKLOAD
+from pgdyno.profile.records.data_misses import DataMisses
+from pgdyno.profile.simulated_caches import simulated_caches
+from pgdyno.profile.simulation import spread
+from pgdyno.workload.bundled.pgbench_tpcb import WORKLOAD
 
 pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(1800)]
 needs_valgrind = pytest.mark.skipif(

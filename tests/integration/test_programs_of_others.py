@@ -14,12 +14,12 @@ from tests import fix_servers
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, owned_directory, running_server, unprivileged_user
 
-from pgdyno.app.inspection.inspect import InspectedServer, inspect_dsn
-from pgdyno.app.inspection.server_programs import probe_of, start_check_of
-from pgdyno.app.planning.attached import attach
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import PgdynoError, RefusedError
-from pgdyno.model.facts import Unknown
+from pgdyno.base.errors import PgdynoError, RefusedError
+from pgdyno.base.facts import Unknown
+from pgdyno.plan.attached import attach
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.plan.inspection.inspect import InspectedServer, inspect_dsn
+from pgdyno.plan.inspection.server_programs import probe_of, start_check_of
 
 pytestmark = [pytest.mark.server, pytest.mark.root, pytest.mark.usefixtures("home")]
 

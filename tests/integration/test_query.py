@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.server.connection.connection import Connection, connect
-from pgdyno.server.connection.control_connection import READING
-from pgdyno.server.connection.query import ask, ask_rows, require
+from pgdyno.base.errors import ServerError
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.postgres.connection.connection import Connection, connect
+from pgdyno.postgres.connection.control_connection import READING
+from pgdyno.postgres.connection.query import ask, ask_rows, require
 
 pytestmark = pytest.mark.server
 

@@ -18,10 +18,10 @@ from tests.fix_servers import RealServer
 from tests.hostile_strings import WRITABLE, expressible
 
 from pgdyno.cli.output import print_json
-from pgdyno.formats import _script, ansible, conf, sql, sysctl, terraform, tuned
-from pgdyno.formats._places import tmpfiles_line
-from pgdyno.formats._yaml import document, quoted, untemplated, verbatim
 from pgdyno.model.plans.plan import KERNEL, Change, Effect
+from pgdyno.plan.formats import _script, ansible, conf, sql, sysctl, terraform, tuned
+from pgdyno.plan.formats._places import tmpfiles_line
+from pgdyno.plan.formats._yaml import document, quoted, untemplated, verbatim
 
 pytestmark = pytest.mark.tools
 TUNED = Path(os.environ.get("PGDYNO_TUNED_ROOT", "/"))

@@ -15,9 +15,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgdyno.app.local_machine import workspace
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.registry import find_installation
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 pytestmark = [
     pytest.mark.skipif(

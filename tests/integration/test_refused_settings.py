@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.model.variants.refused_settings import why_refused
-from pgdyno.server.process.account import current_account
+from pgdyno.postgres.process.account import current_account
 
 # Read one by one in the documentation of 15 and 18: texts that name no file, directory, program or network.
 HARMLESS = {

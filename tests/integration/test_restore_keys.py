@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.server.process.account import caller
-from pgdyno.server.process.dump import COPY_ROLE, restore_keys
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance
+from pgdyno.postgres.process.account import caller
+from pgdyno.postgres.process.dump import COPY_ROLE, restore_keys
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance
 
 pytestmark = pytest.mark.server
 

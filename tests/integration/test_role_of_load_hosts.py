@@ -10,11 +10,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgdyno.server.connection.network_entrance import LOAD_ROLE, NetworkEntrance, entrance
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import installation_at
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.workspace import Workspace
+from pgdyno.postgres.connection.network_entrance import LOAD_ROLE, NetworkEntrance, entrance
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import installation_at
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 

@@ -12,17 +12,17 @@ from tests.fix_home import pgdyno
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.fix_servers import RealServer
 
-from pgdyno.app.arenas.attached_server import find_remote_server
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.studying.attached_clients import measure_clients_of
+from pgdyno.base.errors import PgdynoError, PrivilegeError, UsageError
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import PgdynoError, PrivilegeError, UsageError
+from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.conditions import Conditions
+from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.studies import clients as study_file
-from pgdyno.studies._contract import Sizing
-from pgdyno.studies._own_tables import CAVEAT
+from pgdyno.studies.attached_clients import measure_clients_of
+from pgdyno.studies.bundled import clients as study_file
+from pgdyno.studies.bundled._own_tables import CAVEAT
+from pgdyno.workload.workload_choice import find_workloads
 
 pytestmark = pytest.mark.server
 

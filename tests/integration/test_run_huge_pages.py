@@ -10,14 +10,14 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_machine import POOL, Machine, nothing_beside
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.studying.run import find_study, run_bundled, sized
-from pgdyno.model.errors import ServerStartError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.base.errors import ServerStartError
+from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure.conditions import Conditions
+from pgdyno.model.experiments import bundled_study as contract
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.studies import _contract as contract
-from pgdyno.studies import huge_pages
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.studies.bundled import huge_pages
+from pgdyno.studies.run import find_study, run_bundled, sized
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]
 

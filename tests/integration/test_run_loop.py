@@ -14,23 +14,23 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.measure import measure
+from pgdyno.base.errors import InstallationError
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import InstallationError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.compiled_loop_library import LoopSources, compile_library
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.measure import measure
+from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.control_connection import ControlConnection
-from pgdyno.studies import loop as study_file
-from pgdyno.studies._contract import Machine, Sizing, StudyContext
-from pgdyno.toolchain.compiling.loop_library import LoopSources, compile_library
-from pgdyno.workloads import load as bundled_workloads
+from pgdyno.postgres.connection.control_connection import ControlConnection
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.studies.bundled import loop as study_file
+from pgdyno.workload.bundled import load as bundled_workloads
 
 pytestmark = [
     pytest.mark.server,

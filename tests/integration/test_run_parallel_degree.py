@@ -21,22 +21,22 @@ from tests.fix_home import pgdyno
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.fix_servers import RealServer
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.attached_server import AttachedServer
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.degrees.degree_check import require_degree
-from pgdyno.app.measuring.measure import measure
-from pgdyno.app.studying.attached_degree import look
+from pgdyno.base.errors import MeasurementError, ServerError, UsageError
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import MeasurementError, ServerError, UsageError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.attached_server import AttachedServer
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.degrees.degree_check import require_degree
+from pgdyno.measure.measure import measure
+from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies import parallel_degree as study_file
-from pgdyno.studies._contract import Machine, Sizing, StudyContext
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.studies.attached_degree import look
+from pgdyno.studies.bundled import parallel_degree as study_file
 
 pytestmark = pytest.mark.server
 

@@ -11,7 +11,7 @@ from tests.fix_home import Run, pgdyno
 from tests.fix_machine import alone, lent_huge_pages
 from tests.fix_tpch import needs_tpchgen
 
-from pgdyno.report.page.repeat import repeat_command
+from pgdyno.measure.view.repeat import repeat_command
 from pgdyno.store.experiments import ExperimentStore
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home", "pg18_bin")]

@@ -18,29 +18,29 @@ from tests.fix_servers import wait_until
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, connection, loaded_arm
 
-from pgdyno.app.local_machine import open_store
-from pgdyno.app.measuring.tpch import tpch_pass
-from pgdyno.app.measuring.tpch.tpch_pass import Pass, measure_pass
-from pgdyno.app.measuring.tpch.validation import checked_plans
-from pgdyno.experiments.design.isolation import CpuSplit
-from pgdyno.experiments.verdicts.query_degrees import query_degrees
-from pgdyno.generators.discovery import find_tpchgen
-from pgdyno.generators.query_session import QuerySession
-from pgdyno.meters import MeterModule
-from pgdyno.meters import load as load_meters
-from pgdyno.meters._contract import Counters, Meter, MeterContext
-from pgdyno.model.errors import (
+from pgdyno.base.errors import (
     GeneratorFailedError,
     GeneratorMissingError,
     MeasurementError,
     ServerCrashedError,
     StorageError,
 )
+from pgdyno.load.discovery import find_tpchgen
+from pgdyno.load.query_session import QuerySession
+from pgdyno.measure.design.isolation import CpuSplit
+from pgdyno.measure.meters import MeterModule
+from pgdyno.measure.meters import load as load_meters
+from pgdyno.measure.meters._contract import Counters, Meter, MeterContext
+from pgdyno.measure.tpch import tpch_pass
+from pgdyno.measure.tpch.tpch_pass import Pass, measure_pass
+from pgdyno.measure.tpch.validation import checked_plans
+from pgdyno.measure.verdicts.query_degrees import query_degrees
+from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import ArmBlock, Design, Experiment
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies._contract import Sizing
-from pgdyno.studies._tpch.answers import Answer, Answers
-from pgdyno.studies.tpch import workloads
+from pgdyno.store.experiments import open_store
+from pgdyno.studies.bundled.tpch import workloads
+from pgdyno.workload.tpch.answers import Answer, Answers
 
 pytestmark = [
     pytest.mark.server,

@@ -9,11 +9,11 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.golden.synthetic import experiment
 
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.sampled_answers import answers_compared
-from pgdyno.app.measuring.workload_choice import captured_workload
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.sampled_answers import answers_compared
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.workload.workload_choice import captured_workload
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 

@@ -14,9 +14,9 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 from tests.shop import buying
 
-from pgdyno.model.errors import ServerError
-from pgdyno.server.inspection.linked_tables import read_linked_tables
-from pgdyno.server.process.row_source import RowSource
+from pgdyno.base.errors import ServerError
+from pgdyno.postgres.inspection.linked_tables import read_linked_tables
+from pgdyno.postgres.process.row_source import RowSource
 
 pytestmark = pytest.mark.server
 

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.workloads import load
+from pgdyno.workload.bundled import load
 
 pytestmark = pytest.mark.server
 

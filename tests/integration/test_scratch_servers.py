@@ -15,20 +15,20 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
-from pgdyno.app.arenas.datasets import DataSets
-from pgdyno.app.arenas.load import Loads
-from pgdyno.app.inspection.embedded_server import running_embedded
+from pgdyno.base.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.design.isolation import split_cpus
-from pgdyno.generators.discovery import find_driver, find_generator
-from pgdyno.model.errors import DataDirectoryError, ServerError, ServerStartError, StorageError
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.network import can_leave_network
-from pgdyno.server.process.processes import children, is_alive
-from pgdyno.server.process.workspace import Workspace
-from pgdyno.workloads._pgbench import PGBENCH_DATA
+from pgdyno.load.discovery import find_driver, find_generator
+from pgdyno.measure.arenas.datasets import DataSets
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.design.isolation import split_cpus
+from pgdyno.plan.inspection.embedded_server import running_embedded
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.network import can_leave_network
+from pgdyno.postgres.process.processes import children, is_alive
+from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
 
 pytestmark = pytest.mark.server
 
@@ -126,7 +126,7 @@ def test_it_can_be_started_again_after_it_was_stopped(instance: Instance) -> Non
 def test_a_postmaster_that_is_stopped_is_ended_with_its_children(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.server.process.instance._STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("pgdyno.postgres.process.instance._STOP_TIMEOUT_S", 0.5)
     instance.start()
     everybody = [instance.pid, *children(instance.pid)]
     os.kill(instance.pid, signal.SIGSTOP)
@@ -137,7 +137,7 @@ def test_a_postmaster_that_is_stopped_is_ended_with_its_children(
 def test_data_to_be_kept_that_were_not_shut_down_are_told(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pgdyno.server.process.instance._STOP_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("pgdyno.postgres.process.instance._STOP_TIMEOUT_S", 0.5)
     instance.start()
     os.kill(instance.pid, signal.SIGSTOP)
     with pytest.raises(ServerError) as caught:

@@ -12,17 +12,17 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, as_unprivileged, running_server
 
-from pgdyno.app.arenas.attached_server import find_remote_server
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.studying.attached_clients import measure_clients_of
+from pgdyno.base.errors import GeneratorFailedError, RefusedError
 from pgdyno.cli.output import Lines
-from pgdyno.generators._contract import Command, Target
-from pgdyno.generators.discovery import find_driver
-from pgdyno.generators.driver import conninfo
-from pgdyno.generators.process import run_to_end
-from pgdyno.model.errors import GeneratorFailedError, RefusedError
-from pgdyno.studies import clients as study_file
-from pgdyno.studies._contract import Sizing
+from pgdyno.load._contract import Command, Target
+from pgdyno.load.discovery import find_driver
+from pgdyno.load.driver import conninfo
+from pgdyno.load.process import run_to_end
+from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.conditions import Conditions
+from pgdyno.model.experiments.bundled_study import Sizing
+from pgdyno.studies.attached_clients import measure_clients_of
+from pgdyno.studies.bundled import clients as study_file
 
 pytestmark = pytest.mark.server
 

@@ -14,15 +14,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgdyno.app.building.install import InstallRequest, install_from_source
-from pgdyno.app.local_machine import workspace
+from pgdyno.builds.install import InstallRequest, install_from_source
+from pgdyno.builds.product.manifest import Manifest
+from pgdyno.builds.spec.configure_options import DEFAULT_CFLAGS
 from pgdyno.cli.output import Lines
-from pgdyno.experiments.machines.confounding import build_differences, is_confounded, parse_build
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.product.manifest import Manifest
-from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS
+from pgdyno.model.plans.confounding import build_differences, is_confounded, parse_build
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 pytestmark = [
     pytest.mark.skipif(

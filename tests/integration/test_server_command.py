@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from tests.fix_home import pgdyno
 
+from pgdyno.base.errors import InstallationError
 from pgdyno.cli.server import command
-from pgdyno.model.errors import InstallationError
-from pgdyno.server.process.account import current_account
+from pgdyno.postgres.process.account import current_account
 
 
 def test_a_version_that_is_none_is_a_usage_error() -> None:

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.journal.session import server_lock
-from pgdyno.journal.session.query import Connection
-from pgdyno.journal.session.server_lock import CHANGING, LOADING, ServerLock, take
-from pgdyno.model.errors import LockHeldError
-from pgdyno.server.connection.connection import connect, connect_to_change
+from pgdyno.apply.session import server_lock
+from pgdyno.apply.session.query import Connection
+from pgdyno.apply.session.server_lock import CHANGING, LOADING, ServerLock, take
+from pgdyno.base.errors import LockHeldError
+from pgdyno.postgres.connection.connection import connect, connect_to_change
 
 pytestmark = pytest.mark.server
 

@@ -14,7 +14,7 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.server.connection.connection import Connection, connect, connect_to_change
+from pgdyno.postgres.connection.connection import Connection, connect, connect_to_change
 
 pytestmark = pytest.mark.server
 _DATABASE = "owned"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.journal.configuration.foreign_edits import ForeignEdits, read_foreign_edits
-from pgdyno.server.connection.connection import connect
+from pgdyno.apply.configuration.foreign_edits import ForeignEdits, read_foreign_edits
+from pgdyno.postgres.connection.connection import connect
 
 pytestmark = pytest.mark.server
 

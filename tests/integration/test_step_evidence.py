@@ -10,21 +10,23 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.attached_server import AttachedServer
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import installation_in
-from pgdyno.app.measuring.steps.steps import measure_step
+from pgdyno.base.errors import ServerError
 from pgdyno.cli.output import Lines
-from pgdyno.meters import load as load_meters
-from pgdyno.model.errors import ServerError
+from pgdyno.host.activity import Wait
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.attached_server import AttachedServer
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.meters import load as load_meters
+from pgdyno.measure.steps.insert_benchmark import PREFIX, steps
+from pgdyno.measure.steps.insert_benchmark_sizes import Size
+from pgdyno.measure.steps.steps import measure_step
 from pgdyno.model.experiments.experiment import ArmBlock, Design
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.workload import Step
-from pgdyno.model.hosts.activity import Wait
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.sampling.activity import ActivitySampling
-from pgdyno.server.sampling.counters import (
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.sampling.activity import ActivitySampling
+from pgdyno.postgres.sampling.counters import (
     Connection,
     client_pids,
     difference,
@@ -33,8 +35,6 @@ from pgdyno.server.sampling.counters import (
     read_dead_tuples,
     wait_for_clients_to_end,
 )
-from pgdyno.studies._insert_benchmark import PREFIX, steps
-from pgdyno.studies._insert_benchmark_sizes import Size
 
 pytestmark = pytest.mark.server
 

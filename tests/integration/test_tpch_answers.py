@@ -8,10 +8,10 @@ import pytest
 from tests.fix_tpch import needs_tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, loaded_arm, values
 
-from pgdyno.generators.query_session import QuerySession
+from pgdyno.load.query_session import QuerySession
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies._tpch.answers import known_answers
-from pgdyno.studies._tpch.refresh import refresh, refreshed_orders, sparse_key
+from pgdyno.workload.tpch.answers import known_answers
+from pgdyno.workload.tpch.refresh import refresh, refreshed_orders, sparse_key
 
 pytestmark = [
     pytest.mark.server,

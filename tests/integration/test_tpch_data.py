@@ -15,13 +15,13 @@ import pytest
 from tests.fix_tpch import REASON, TPCHGEN, tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, connection, loaded_arm, values
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.generators.tpchgen import Filling, Tpchgen
-from pgdyno.model.errors import GeneratorFailedError
-from pgdyno.studies._tpch.answers import known_answers, normalised
-from pgdyno.studies._tpch.domains import COLORS
-from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
-from pgdyno.studies._tpch.refresh import retail_price_cents, sparse_key
+from pgdyno.base.errors import GeneratorFailedError
+from pgdyno.load.tpchgen import Filling, Tpchgen
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.workload.tpch.answers import known_answers, normalised
+from pgdyno.workload.tpch.domains import COLORS
+from pgdyno.workload.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.workload.tpch.refresh import retail_price_cents, sparse_key
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 

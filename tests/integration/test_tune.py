@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
-from pgdyno.app.installations import embedded
-from pgdyno.app.local_machine import workspace
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.tuning.tune import tune
-from pgdyno.app.tuning.tune_request import TuneRequest
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.tunings import load_tuning, save_tuning
+from pgdyno.tune.tune import tune
+from pgdyno.tune.tune_request import TuneRequest
+from pgdyno.workload.workload_choice import find_workloads
 
 NAME = "pgbench-select"
 SHORT = Design(block_s=0.5, warmup_s=0.2, slice_s=0.05, clients=1, thresholds=WHATEVER_ELSE_RUNS)
@@ -113,7 +113,7 @@ class Impatient(Heard):
 def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each trial end after its first round."""
     for name in ("race.MOST_ROUNDS", "searching.MOST_ROUNDS"):
-        monkeypatch.setattr(f"pgdyno.search.{name}", 1)
+        monkeypatch.setattr(f"pgdyno.tune.search.{name}", 1)
 
 
 @pytest.mark.server

@@ -17,30 +17,30 @@ from tests.integration.test_accelerate_loaded import (
 )
 from tests.integration.test_tune import EnoughError, Heard, latest_search
 
-from pgdyno.app.arenas.limited_load import LimitedLoads
-from pgdyno.app.arenas.opening import open_attached_arena
-from pgdyno.app.changes.server_access import server_access
-from pgdyno.app.changes.variant_switch import Switch
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.app.planning.attached import attach
-from pgdyno.app.tuning.rounds_in_place import RoundsInPlace, design_in_place
-from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
-from pgdyno.app.tuning.tune_request import TuneRequest
-from pgdyno.app.tuning.tuner import Tuned
+from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.base.errors import RefusedError, UsageError
+from pgdyno.builds.switching.server_access import server_access
+from pgdyno.builds.switching.variant_switch import Switch
 from pgdyno.cli.output import Lines
-from pgdyno.journal.session.server_lock import LOADING, take
-from pgdyno.levers.engine.planner import PlanRequest
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.measure.arenas.limited_load import LimitedLoads
+from pgdyno.measure.arenas.opening import open_attached_arena
+from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import Trial, TrialState
-from pgdyno.search.searching import CandidateOverLimitError
-from pgdyno.server.process.workload_databases import WorkloadDatabases
+from pgdyno.plan.attached import attach
+from pgdyno.plan.engine.planner import PlanRequest
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.postgres.process.workload_databases import WorkloadDatabases
+from pgdyno.tune.rounds_in_place import RoundsInPlace, design_in_place
+from pgdyno.tune.search.searching import CandidateOverLimitError
+from pgdyno.tune.tune_in_place import Allowed, tune_in_place
+from pgdyno.tune.tune_request import TuneRequest
+from pgdyno.tune.tuner import Tuned
+from pgdyno.workload.workload_choice import find_workloads
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from tests.fix_debian import DebianCluster
 
-from pgdyno.app.changes.server_access import server_access
-from pgdyno.app.changes.variant_switch import Switch
-from pgdyno.journal.ledger.log import open_journal
-from pgdyno.model.errors import LockHeldError, StillChangedError
+from pgdyno.apply.ledger.log import open_journal
+from pgdyno.base.errors import LockHeldError, StillChangedError
+from pgdyno.builds.switching.server_access import server_access
+from pgdyno.builds.switching.variant_switch import Switch
 from pgdyno.model.plans.plan import SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.variants.variant import Variant
 

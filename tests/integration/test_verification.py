@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 from tests.fix_huge_pages import needs_huge_pages
 
-from pgdyno.app.building.verifying.crashes import survive_crashes
-from pgdyno.app.building.verifying.machine_code import least_moved_bytes
-from pgdyno.app.building.verifying.same_answers import ask_all, require_equal
-from pgdyno.app.building.verifying.same_data import require_same_data
-from pgdyno.model.errors import InstallationError
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import Installation, installation_at
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.workspace import Workspace
-from pgdyno.toolchain.optimise.huge_text import SOURCE
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds.optimise.huge_text import SOURCE
+from pgdyno.builds.verifying.crashes import survive_crashes
+from pgdyno.builds.verifying.machine_code import least_moved_bytes
+from pgdyno.builds.verifying.same_answers import ask_all, require_equal
+from pgdyno.builds.verifying.same_data import require_same_data
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import Installation, installation_at
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.server
 

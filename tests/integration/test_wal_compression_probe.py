@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 from tests.fix_servers import RealServer
-from tests.unit.host.probing.test_page_compression import needs_lz4
+from tests.unit.host.probing.test_compression_probe import needs_lz4
 
-from pgdyno.host.probing.page_compression import probe_page_compression
-from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.page_compression import PageCompression
+from pgdyno.base.facts import Unknown
+from pgdyno.host.page_compression import PageCompression
+from pgdyno.host.probing.compression_probe import probe_page_compression
 
 pytestmark = [pytest.mark.server, needs_lz4]
 

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.arenas.scratch_arena import wal_kept
-from pgdyno.app.installations import installation_in
+from pgdyno.base.errors import ServerError, SettingError, StorageError
 from pgdyno.cli.output import Lines
-from pgdyno.model.errors import ServerError, SettingError, StorageError
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.scratch_arena import wal_kept
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.instance import Instance, initialise
-from pgdyno.server.process.wal_segments import fill_ahead
-from pgdyno.server.process.workspace import Workspace
-from pgdyno.workloads import load as bundled_workloads
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.wal_segments import fill_ahead
+from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.workload.bundled import load as bundled_workloads
 
 pytestmark = pytest.mark.server
 

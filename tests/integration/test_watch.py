@@ -24,19 +24,19 @@ from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
 
-from pgdyno.app.acceleration.acceleration import Acceleration
-from pgdyno.app.acceleration.beside import Permissions, conclude
-from pgdyno.app.acceleration.watch import Pace, require_counted, watch_after, watch_by_turns
-from pgdyno.app.changes.variant_switch import Switch
-from pgdyno.app.planning.attached import attach
-from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
-from pgdyno.experiments.decisions.watch_decision import WatchState
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.levers.engine.resources import Figures
-from pgdyno.model.errors import InterruptedByUserError, StillChangedError, UsageError
+from pgdyno.accelerate.acceleration import Acceleration
+from pgdyno.accelerate.beside import Permissions, conclude
+from pgdyno.accelerate.watch import Pace, require_counted, watch_after, watch_by_turns
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.base.errors import InterruptedByUserError, StillChangedError, UsageError
+from pgdyno.builds.switching.variant_switch import Switch
+from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState
+from pgdyno.measure.decisions.watch_decision import WatchState
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.variants.variant import Variant
+from pgdyno.plan.attached import attach
+from pgdyno.plan.engine.resources import Figures
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.usefixtures("home")]
 

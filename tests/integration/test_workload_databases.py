@@ -16,9 +16,9 @@ from tests.hostile.behaviours import Results
 from tests.hostile.peer import Peer
 from tests.hostile.rows import Column, Value
 
-from pgdyno.journal.session.server_lock import LOADING, take
-from pgdyno.model.errors import LockHeldError, ServerError
-from pgdyno.server.process.workload_databases import MARK, WorkloadDatabases
+from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.base.errors import LockHeldError, ServerError
+from pgdyno.postgres.process.workload_databases import MARK, WorkloadDatabases
 
 pytestmark = pytest.mark.server
 

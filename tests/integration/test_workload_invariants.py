@@ -12,19 +12,19 @@ from tests.fix_home import Run, pgdyno
 from tests.fix_progress import Remembered
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.app.arenas.arena import Arena
-from pgdyno.app.arenas.opening import open_scratch_arena
-from pgdyno.app.installations import embedded
-from pgdyno.app.measuring.workload_choice import captured_workload
-from pgdyno.model.errors import MeasurementError, UsageError
+from pgdyno.base.errors import MeasurementError, UsageError
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.connection.connection import connect
-from pgdyno.server.connection.control_connection import READING
-from pgdyno.server.sampling.invariant_answers import read_answer
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.connection.control_connection import READING
+from pgdyno.postgres.process.installations import embedded
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
+from pgdyno.workload.invariant_answers import read_answer
+from pgdyno.workload.workload_choice import captured_workload
 
 pytestmark = pytest.mark.server
 

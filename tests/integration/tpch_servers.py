@@ -9,15 +9,15 @@ from pathlib import Path
 import psycopg
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arenas.arm import Arm
-from pgdyno.app.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.variants.variant import Variant
-from pgdyno.server.process.account import current_account
-from pgdyno.server.process.installation import installation_at
-from pgdyno.server.process.instance import DATABASE
-from pgdyno.studies._tpch.answers import Answer, answer_of
-from pgdyno.studies._tpch.queries import NUMBERS, query_text, validation_parameters
-from pgdyno.studies._tpch.schema import data_set
+from pgdyno.postgres.process.account import current_account
+from pgdyno.postgres.process.installation import installation_at
+from pgdyno.postgres.process.instance import DATABASE
+from pgdyno.workload.tpch.answers import Answer, answer_of
+from pgdyno.workload.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.workload.tpch.tables import data_set
 
 SMALLEST = 10  # thousandths; the smallest scale whose answers are known
 

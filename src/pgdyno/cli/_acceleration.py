@@ -5,23 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgdyno.cli.output import echo, print_json
-from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.host.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.acceleration.beside import AttachedAcceleration
-    from pgdyno.app.acceleration.build_advice import BuildAdvice
+    from pgdyno.accelerate.beside import AttachedAcceleration
+    from pgdyno.accelerate.build_advice import BuildAdvice
+    from pgdyno.accelerate.view.per_application import PerApplication
     from pgdyno.model.plans.plan import Plan
-    from pgdyno.report.page.per_application import PerApplication
 
 
 def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     """Print the results, the decision, and the action taken."""
-    from pgdyno.app.results.report import write_report
+    from pgdyno.accelerate.view.decision import more_sentence
+    from pgdyno.accelerate.view.per_application import without_per_application
     from pgdyno.cli.results import print_experiment
-    from pgdyno.report.page.awake import awake_remark
-    from pgdyno.report.page.decision import more_sentence
-    from pgdyno.report.page.per_application import without_per_application
-    from pgdyno.report.plain.attribution_text import attribution_text
+    from pgdyno.measure.view.attribution_text import attribution_text
+    from pgdyno.measure.view.awake_sentence import awake_remark
+    from pgdyno.results.report import write_report
 
     if is_json:
         print_json(_document(result))
@@ -58,8 +58,8 @@ def _print_plan(plan: Plan) -> None:
 
 def _print_applied(result: AttachedAcceleration) -> None:
     """Print the applied changes, or the reason for none and the next step for the plan."""
-    from pgdyno.report.plain.journal_text import apply_text
-    from pgdyno.report.plain.watch_text import watch_text
+    from pgdyno.accelerate.view.watch_text import watch_text
+    from pgdyno.apply.journal_text import apply_text
 
     if result.watched is not None:
         echo(f"\n{watch_text(result.watched)}")
@@ -72,9 +72,9 @@ def _print_applied(result: AttachedAcceleration) -> None:
 
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:
-    from pgdyno.model.document import to_document
-    from pgdyno.report.documents import comparison_document
-    from pgdyno.report.page.per_application import without_per_application
+    from pgdyno.accelerate.view.per_application import without_per_application
+    from pgdyno.base.document import to_document
+    from pgdyno.results.documents import comparison_document
 
     done = result.acceleration
     without = without_per_application(done.experiment)

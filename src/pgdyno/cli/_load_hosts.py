@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._server_options import warn
-from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measuring.conditions import Conditions
+    from pgdyno.measure.conditions import Conditions
     from pgdyno.model.cells.cell import CellHosts
 
 allow_fewer_option = click.option(
@@ -42,7 +42,7 @@ def on_cell(conditions: Conditions, cell: CellHosts | None, *, allows_fewer: boo
 
     Raises: UsageError for workloads that they cannot issue; those of an experiment file are read later.
     """
-    from pgdyno.app.measuring.load_hosts.load_from_cell import require_issuable
+    from pgdyno.measure.load_hosts.load_from_cell import require_issuable
 
     if cell is None:
         return conditions

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._as_typed import LOADED_BY_CELL, LOADED_THERE
 from pgdyno.cli._load_hosts import warn_of_load
 from pgdyno.cli.output import Relayed
-from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.model.cells.cell import CellHosts
@@ -57,9 +57,9 @@ def with_cell(command: click.Command) -> click.Command:
 
 def _cell_here(name: str, file: Path) -> CellHosts:
     """Return the cell if its server's host is this machine; otherwise carry the command there, and leave."""
-    from pgdyno.app.cells.given_cell import given_cell
-    from pgdyno.app.cells.own_address import is_this_machine, require_address
     from pgdyno.model.cells.typed import IS_CARRIED
+    from pgdyno.remote.cells.given_cell import given_cell
+    from pgdyno.remote.cells.own_address import is_this_machine, require_address
 
     cell = given_cell(file)
     if name in LOADED_BY_CELL:
@@ -73,9 +73,9 @@ def _cell_here(name: str, file: Path) -> CellHosts:
 
 def _carry(name: str, cell: CellHosts) -> NoReturn:
     """Run the command on the server's host, and leave with its exit code."""
-    from pgdyno.app.cells.carry import carry
     from pgdyno.model.cells.typed import TypedAt
     from pgdyno.remote.carried_command import CarriedCommand
+    from pgdyno.remote.cells.carry import carry
     from pgdyno.remote.ssh import by_hand
     from pgdyno.store.hosts_file import hosts_file_text
 

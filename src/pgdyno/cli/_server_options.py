@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pgdyno.base.errors import SettingError, UsageError
 from pgdyno.cli.output import echo
-from pgdyno.model.errors import SettingError, UsageError
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.servers.guc import normalise
+from pgdyno.postgres.guc import normalise
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspection.inspect import Inspection
-    from pgdyno.levers.engine.resources import Figures
+    from pgdyno.plan.engine.resources import Figures
+    from pgdyno.plan.inspection.inspect import Inspection
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -83,7 +83,7 @@ class StatedFigures:
 
     def parsed(self) -> Figures:
         """Return the figures. Raises: SettingError or UsageError if one is not an amount of memory."""
-        from pgdyno.levers.engine.resources import Figures, StorageKind
+        from pgdyno.plan.engine.resources import Figures, StorageKind
 
         return Figures(
             memory_bytes=None if self.ram is None else _parse_ram(self.ram),
@@ -152,7 +152,7 @@ def require_machine_layers(layers: tuple[Layer, ...], levers: tuple[str, ...]) -
 
 def require_known_levers(names: tuple[str, ...]) -> None:
     """Raise UsageError for a lever that there is not."""
-    from pgdyno.app.inspection.lever_findings import choose_levers
+    from pgdyno.plan.inspection.lever_findings import choose_levers
 
     for name in names:
         choose_levers(name, None)
@@ -173,10 +173,10 @@ def inspect_named_server(
     dsn: str | None, pgdata: Path | None, *, is_embedded: bool, figures: Figures
 ) -> Inspection:
     """Inspect the server that the options name, or else the one that libpq's environment leads to."""
-    from pgdyno.app.inspection.inspect import inspect_data_directory, inspect_dsn, inspect_here
+    from pgdyno.plan.inspection.inspect import inspect_data_directory, inspect_dsn, inspect_here
 
     if is_embedded:
-        from pgdyno.app.inspection.embedded_server import running_embedded
+        from pgdyno.plan.inspection.embedded_server import running_embedded
 
         with running_embedded() as embedded_dsn:
             return inspect_dsn(embedded_dsn, figures)
@@ -195,7 +195,7 @@ def warn(message: str) -> None:
 
 def warn_about_password(dsn: str) -> None:
     """Warn that a password on a command line can be read by others."""
-    from pgdyno.server.connection.connection import has_password
+    from pgdyno.postgres.connection.connection import has_password
 
     if has_password(dsn):
         warn("other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead")

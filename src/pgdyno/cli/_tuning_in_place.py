@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pgdyno.base.errors import PermissionNotGivenError, UsageError
 from pgdyno.cli._server_options import StatedFigures, parse_size, warn_about_password
 from pgdyno.cli.output import echo
 from pgdyno.cli.quantities import duration
-from pgdyno.model.errors import PermissionNotGivenError, UsageError
 from pgdyno.model.plans.plan import Effect, Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.tuning.tune_request import TuneRequest
-    from pgdyno.app.tuning.tuner import Listener, Tuned
+    from pgdyno.base.ports import Progress
     from pgdyno.model.experiments.experiment import Experiment
-    from pgdyno.model.ports import Progress
     from pgdyno.model.tuning.limits import OwnerLimits
-    from pgdyno.server.process.installation import Installation
+    from pgdyno.postgres.process.installation import Installation
+    from pgdyno.tune.tune_request import TuneRequest
+    from pgdyno.tune.tuner import Listener, Tuned
 
 _FOR_SCRATCH = {"layers": "layers", "attribute": "attribute", "resume": "resume"}
 """Options of searches on scratch servers alone, each with its parameter."""
@@ -117,11 +117,11 @@ class InPlace:
         listener: Listener,
     ) -> Tuned:
         """Search on the running server."""
-        from pgdyno.app.changes.server_access import server_access
-        from pgdyno.app.planning.attached import attach
-        from pgdyno.app.tuning.trials_within import trials_in_place
-        from pgdyno.app.tuning.tune_in_place import Allowed, tune_in_place
-        from pgdyno.experiments.design.workload_order import workloads_by_server
+        from pgdyno.builds.switching.server_access import server_access
+        from pgdyno.measure.design.workload_order import workloads_by_server
+        from pgdyno.plan.attached import attach
+        from pgdyno.tune.trials_within import trials_in_place
+        from pgdyno.tune.tune_in_place import Allowed, tune_in_place
 
         limits = self._limits()
         warn_about_password(dsn)
@@ -181,7 +181,7 @@ def closing_text(dsn: str, result: Tuned) -> str:
 
 
 def _pays(proof: Experiment | None) -> bool:
-    from pgdyno.experiments.decisions.plan_decision import decide_plan
+    from pgdyno.measure.decisions.plan_decision import decide_plan
     from pgdyno.model.plans.terms import Terms
     from pgdyno.model.tuning.tuning import TUNED
 
@@ -201,9 +201,9 @@ def apply_command(dsn: str, answer: Mapping[str, str]) -> str:
 
     Raises: UsageError for a DSN that cannot be parsed; SettingError.
     """
-    from pgdyno.formats.sql import quoted
-    from pgdyno.model.servers.alter_system import statement_values
-    from pgdyno.server.connection.connection import without_password
+    from pgdyno.plan.formats.sql import quoted
+    from pgdyno.postgres.alter_system import statement_values
+    from pgdyno.postgres.connection.connection import without_password
 
     words = ["psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", without_password(dsn)]
     for name, value in answer.items():

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
-from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.base.ports import Progress
     from pgdyno.model.experiments.captured import CapturedWorkload
-    from pgdyno.model.ports import Progress
 
 _WATCHED_S = 60.0
 
@@ -108,8 +108,8 @@ def capture(
 
 def show_workload(workload: CapturedWorkload, *, is_json: bool) -> None:
     """Print a workload."""
-    from pgdyno.model.document import to_document
-    from pgdyno.report.workloads.workload_text import workload_text
+    from pgdyno.base.document import to_document
+    from pgdyno.workload.view.workload_text import workload_text
 
     if is_json:
         print_json({"workload": to_document(workload)})
@@ -139,7 +139,7 @@ def _require_one_source(
 def _from_statistics(
     dsn: str | None, name: str, seconds: float | None, progress: Progress
 ) -> CapturedWorkload:
-    from pgdyno.app.capturing.capture import CaptureRequest, capture
+    from pgdyno.workload.capture_server import CaptureRequest, capture
 
     return capture(CaptureRequest(dsn, name, _WATCHED_S if seconds is None else seconds), progress)
 
@@ -147,7 +147,7 @@ def _from_statistics(
 def _from_scripts(
     dsn: str | None, name: str, scripts: tuple[str, ...], progress: Progress
 ) -> CapturedWorkload:
-    from pgdyno.app.capturing.capture_script import ScriptCaptureRequest, capture_script
+    from pgdyno.workload.capture_script import ScriptCaptureRequest, capture_script
 
     return capture_script(ScriptCaptureRequest(dsn, name, scripts), progress)
 
@@ -155,6 +155,6 @@ def _from_scripts(
 def _from_logs(
     dsn: str | None, name: str, logs: tuple[Path, ...], progress: Progress, *, is_keeping_values: bool
 ) -> CapturedWorkload:
-    from pgdyno.app.capturing.capture_log import LogCaptureRequest, capture_log
+    from pgdyno.workload.capture_log import LogCaptureRequest, capture_log
 
     return capture_log(LogCaptureRequest(dsn, name, logs, is_keeping_values), progress)

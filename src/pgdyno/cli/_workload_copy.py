@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base import numbers
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
-from pgdyno.model import numbers
-from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.capturing.scratch_copy import ScratchCopy
+    from pgdyno.workload.scratch_copy import ScratchCopy
 
 
 @click.command(
@@ -89,12 +89,12 @@ def copy(
     frequent and in the same order, as far as the planner's statistics tell. Texts of the original are not in
     it. The output says what is otherwise.
     """
-    from pgdyno.app.capturing.copy_data import CopyRequest, copy_data, replacing
-    from pgdyno.app.capturing.sampled_copy import SampleRequest, sampled_copy
-    from pgdyno.app.capturing.synthetic_copy import SyntheticRequest, synthetic_copy
-    from pgdyno.app.measuring.workload_choice import DUMP_SUFFIX
-    from pgdyno.app.workload_files import read_workload
     from pgdyno.cli._server_options import warn_about_password
+    from pgdyno.workload.copy_data import CopyRequest, copy_data, replacing
+    from pgdyno.workload.sampled_copy import SampleRequest, sampled_copy
+    from pgdyno.workload.synthetic_copy import SyntheticRequest, synthetic_copy
+    from pgdyno.workload.workload_choice import DUMP_SUFFIX
+    from pgdyno.workload.workload_files import read_workload
 
     bytes_per_s = _bytes_per_s(rate)
     _require_one_way(share, sample_from, is_sample=is_sample, is_synthetic=is_synthetic)
@@ -116,7 +116,7 @@ def copy(
 
 
 def _bytes_per_s(rate: str) -> float:
-    from pgdyno.model.servers.guc import normalise
+    from pgdyno.postgres.guc import normalise
 
     bytes_per_s = float(normalise(rate, "kB", name="--rate")) * 1024
     if bytes_per_s <= 0:

@@ -9,10 +9,10 @@ import stat
 import subprocess
 from pathlib import Path
 
-from pgdyno.app.trusted_files import require_trusted
-from pgdyno.app.workload_files import read_workload
-from pgdyno.model.errors import RefusedError, UsageError
+from pgdyno.base.errors import RefusedError, UsageError
+from pgdyno.host.files.trusted_files import require_trusted
 from pgdyno.store.plain_file import open_plain
+from pgdyno.workload.workload_files import read_workload
 
 _DRAFT = ".draft"  # after the file's name
 

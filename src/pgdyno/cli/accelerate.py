@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
 from pgdyno.cli._measuring_options import (
@@ -30,18 +31,17 @@ from pgdyno.cli._server_options import (
 )
 from pgdyno.cli.output import echo, json_option, open_progress
 from pgdyno.cli.quantities import duration, percent
-from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Phase
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.acceleration.beside import AttachedAcceleration
-    from pgdyno.app.acceleration.request import AccelerateRequest
+    from pgdyno.accelerate.beside import AttachedAcceleration
+    from pgdyno.accelerate.request import AccelerateRequest
+    from pgdyno.base.ports import Progress
     from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.workload import Workload
-    from pgdyno.model.ports import Progress
-    from pgdyno.server.process.installation import Installation
+    from pgdyno.postgres.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
 _STRETCH_S = 15.0  # some of a writing server's stalls come every few seconds
@@ -227,11 +227,11 @@ class Asked:
 
     def run(self, progress: Progress) -> AttachedAcceleration:
         """Accelerate a running server, or a scratch server of an installation."""
-        from pgdyno.app.acceleration.accelerate import accelerate
-        from pgdyno.app.acceleration.beside import AttachedAcceleration
-        from pgdyno.app.acceleration.budget import what_fits
-        from pgdyno.app.acceleration.build_advice import require_patched_build
-        from pgdyno.app.installations import choose_installation
+        from pgdyno.accelerate.accelerate import accelerate
+        from pgdyno.accelerate.beside import AttachedAcceleration
+        from pgdyno.accelerate.budget import what_fits
+        from pgdyno.accelerate.build_advice import require_patched_build
+        from pgdyno.postgres.process.installations import choose_installation
 
         if self.dsn is None:
             self._require_dsn_for_permissions()
@@ -264,8 +264,8 @@ class Asked:
 
     def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
         """Make a build first, unless there is one."""
-        from pgdyno.app.acceleration.build_advice import BUILD_MINUTES
-        from pgdyno.app.acceleration.build_first import make_build
+        from pgdyno.accelerate.build_advice import BUILD_MINUTES
+        from pgdyno.accelerate.build_first import make_build
 
         echo(
             f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
@@ -274,11 +274,11 @@ class Asked:
         make_build(request.conditions, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
-        from pgdyno.app.acceleration.beside import Permissions, accelerate_attached
-        from pgdyno.app.acceleration.budget import what_fits
-        from pgdyno.app.acceleration.watch import Pace
-        from pgdyno.app.changes.server_access import server_access
-        from pgdyno.app.planning.attached import attach
+        from pgdyno.accelerate.beside import Permissions, accelerate_attached
+        from pgdyno.accelerate.budget import what_fits
+        from pgdyno.accelerate.watch import Pace
+        from pgdyno.builds.switching.server_access import server_access
+        from pgdyno.plan.attached import attach
 
         if self.embedded or self.pg_bin is not None:
             raise UsageError(
@@ -324,7 +324,7 @@ class Asked:
 
     def _restarts(self, request: AccelerateRequest) -> str:
         """Say how often the server may be restarted, before that happens for the first time."""
-        from pgdyno.app.acceleration.in_place import restarts_at_most
+        from pgdyno.accelerate.in_place import restarts_at_most
 
         if not self.allow_load:
             return "at most once, after measuring"
@@ -344,14 +344,14 @@ class Asked:
                 )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
-        from pgdyno.app.acceleration.request import DEFAULT_WORKLOADS, AccelerateRequest
-        from pgdyno.app.local_machine import may_change_host
-        from pgdyno.app.measuring.conditions import Conditions
-        from pgdyno.app.measuring.workload_choice import find_workloads
-        from pgdyno.experiments.design.parts import Attribute
-        from pgdyno.levers.engine.planner import PlanRequest
+        from pgdyno.accelerate.request import DEFAULT_WORKLOADS, AccelerateRequest
+        from pgdyno.measure.conditions import Conditions
+        from pgdyno.measure.design.parts import Attribute
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.variants.variant import Variant
+        from pgdyno.plan.engine.planner import PlanRequest
+        from pgdyno.postgres.process.local_machine import may_change_host
+        from pgdyno.workload.workload_choice import find_workloads
 
         names = self.workloads or DEFAULT_WORKLOADS
         workloads = find_workloads(names, (), self.scale)
@@ -380,14 +380,14 @@ class Asked:
 
     def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
         """Return the phase. Raises: UsageError for a cycle of workloads that only read."""
-        from pgdyno.experiments.design.phase import require_writing
+        from pgdyno.measure.design.phase import require_writing
 
         if self.phase is Phase.CYCLE:
             require_writing(workloads.values())
         return self.phase
 
     def _layers(self) -> tuple[Layer, ...]:
-        from pgdyno.app.local_machine import may_change_host
+        from pgdyno.postgres.process.local_machine import may_change_host
 
         if self.layers is not None:
             return parse_layers(self.layers)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno import formats
+from pgdyno.base.errors import UsageError
+from pgdyno.base.facts import Unknown
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
@@ -23,12 +24,11 @@ from pgdyno.cli._server_options import (
     unmeasured_option,
 )
 from pgdyno.cli.output import echo, json_option, print_file
-from pgdyno.model.errors import UsageError
-from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.host.kernel_file import display_name
+from pgdyno.plan import formats
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspection.inspect import InspectedServer, Inspection
+    from pgdyno.plan.inspection.inspect import InspectedServer, Inspection
 
 
 @click.command(
@@ -71,9 +71,9 @@ def command(
     Every line says what is set now, what is proposed, why with this host's numbers, where the rule comes
     from, what it takes and how it is undone.
     """
-    from pgdyno.app.inspection.server_programs import probe_of
-    from pgdyno.app.planning.advise import AdviseRequest, advise
-    from pgdyno.levers.engine.planner import PlanRequest
+    from pgdyno.plan.advise import AdviseRequest, advise
+    from pgdyno.plan.engine.planner import PlanRequest
+    from pgdyno.plan.inspection.server_programs import probe_of
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
     require_known_levers(levers)

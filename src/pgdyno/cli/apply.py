@@ -64,13 +64,13 @@ def command(
     otherwise. --persist keeps them over a restart, including those of an earlier apply that are still in
     force. A revert removes the files of --persist as well.
     """
-    from pgdyno.app.awake.polling_trial import with_proven_polling
-    from pgdyno.app.changes.apply import apply_plan, preview_apply
-    from pgdyno.app.changes.apply_advice import ApplyAdvice, apply_request
-    from pgdyno.app.changes.host_state import this_host
-    from pgdyno.app.changes.server_access import server_access
-    from pgdyno.model.document import to_document
-    from pgdyno.report.plain.journal_text import apply_text
+    from pgdyno.apply.apply_advice import ApplyAdvice, apply_request
+    from pgdyno.apply.apply_plan import apply_plan, preview_apply
+    from pgdyno.apply.host_state import this_host
+    from pgdyno.apply.journal_text import apply_text
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.switching.server_access import server_access
+    from pgdyno.measure.awake.polling_trial import with_proven_polling
 
     require_known_levers(levers)
     if with_unmeasured:

@@ -42,11 +42,11 @@ def command(*, is_unit: bool) -> None:
     under a CPU quota, on cores with several threads and on types with CPU credits, and where a wake-up gets
     no shorter. It takes power, or the host's time. No plan contains it.
     """
-    from pgdyno.app.awake.stay_awake import staying_awake
-    from pgdyno.app.local_machine import online_cpus
     from pgdyno.host.files.tree import Tree
     from pgdyno.host.probing.spinners import Spinners
-    from pgdyno.report.page.awake import awake_sentence
+    from pgdyno.measure.awake.stay_awake import staying_awake
+    from pgdyno.measure.view.awake_sentence import awake_sentence
+    from pgdyno.postgres.process.local_machine import online_cpus
 
     if is_unit:
         print_file(_UNIT.format(command=shutil.which("pgdyno") or f"{sys.executable} -P -m pgdyno"))

@@ -12,9 +12,9 @@ from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.base.ports import Progress
     from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.experiment import Experiment
-    from pgdyno.model.ports import Progress
 
 
 @click.command(
@@ -38,9 +38,9 @@ def command(
     variant: str, *, cell: CellHosts | None, allow_fewer: bool, is_json: bool, **options: Any
 ) -> None:
     """Measure one variant alone, without a verdict."""
-    from pgdyno.app.studying.compare import bench
     from pgdyno.cli.results import deliver
     from pgdyno.model.variants.variant import parse_variant
+    from pgdyno.studies.compare import bench
 
     asked = Measuring(**options)
     parsed = parse_variant(variant)

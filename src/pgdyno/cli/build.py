@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base.errors import InterruptedByUserError, UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
-from pgdyno.model.errors import InterruptedByUserError, UsageError
 from pgdyno.model.plans.recipe import AUTO, COMPILERS
 
 if TYPE_CHECKING:
-    from pgdyno.toolchain.product.manifest import Manifest
+    from pgdyno.builds.product.manifest import Manifest
 
 _GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
 
@@ -126,8 +126,8 @@ def command(
             "no source was named", hint="pgdyno build --source debian:18, or a directory, or a tarball"
         )
 
-    from pgdyno.app.building.build import build
-    from pgdyno.app.building.build_request import BuildRequest
+    from pgdyno.builds.build import build
+    from pgdyno.builds.build_request import BuildRequest
 
     progress = open_progress()
     try:
@@ -144,8 +144,8 @@ def command(
 @json_option
 def list_(*, is_json: bool) -> None:
     """List the builds, the newest first."""
-    from pgdyno.app.building.inventory import list_builds
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.inventory import list_builds
 
     builds = list_builds()
     if is_json:
@@ -163,7 +163,7 @@ def list_(*, is_json: bool) -> None:
 @json_option
 def patches(*, is_json: bool) -> None:
     """List the patches, with their measured verdicts."""
-    from pgdyno.toolchain.patching.catalogue import known_patches
+    from pgdyno.builds.patching.catalogue import known_patches
 
     if is_json:
         print_json({"patches": [one.described for one in known_patches()]})
@@ -181,8 +181,8 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
 
     Source, compiler, flags, training, sizes, by their manifests.
     """
-    from pgdyno.app.building.inventory import diff_builds
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.inventory import diff_builds
 
     differences = diff_builds(first, second)
     if is_json:
@@ -204,7 +204,7 @@ def verify(name: str, *, is_json: bool) -> None:
     As it was tried before it was installed, with tests that are compiled anew: about five minutes. One that
     fails is not taken into plans any more, unless a package has brought it, of which nothing is changed.
     """
-    from pgdyno.app.building.verifying.verify_again import verify_build
+    from pgdyno.builds.verifying.verify_again import verify_build
 
     progress = open_progress()
     try:
@@ -219,7 +219,7 @@ def verify(name: str, *, is_json: bool) -> None:
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
     """Remove the build NAME."""
-    from pgdyno.app.building.inventory import remove_build
+    from pgdyno.builds.inventory import remove_build
 
     prefix = remove_build(name)
     if is_json:
@@ -248,7 +248,7 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
     starts nothing; where it is installed, variants can name it as here. A build for this CPU runs on such
     CPUs only. The maintainer is taken from DEBFULLNAME and DEBEMAIL. The same build gives the same bytes.
     """
-    from pgdyno.app.building.package import package_build
+    from pgdyno.builds.package import package_build
 
     progress = open_progress()
     try:
@@ -262,8 +262,8 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
 
 
 def _print_one(manifest: Manifest, *, is_json: bool) -> None:
-    from pgdyno.app.building.inventory import list_builds
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.inventory import list_builds
 
     if is_json:
         prefix = next(build.prefix for build in list_builds() if build.manifest.name == manifest.name)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo, json_option, print_json, print_wide
-from pgdyno.model.errors import UsageError
 
 
 @click.group(name="bundle")
@@ -39,9 +39,9 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
     from contextlib import closing
     from functools import partial
 
-    from pgdyno.app.local_machine import open_store
-    from pgdyno.app.results.bundle import export_bundle, part_ids
-    from pgdyno.app.results.stored import load_stored
+    from pgdyno.results.bundle import export_bundle, part_ids
+    from pgdyno.results.stored import load_stored
+    from pgdyno.store.experiments import open_store
 
     found = load_stored(experiment)
     with closing(open_store()) as store:
@@ -63,8 +63,8 @@ def import_(file: Path, *, is_json: bool) -> None:
     Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
     again changes nothing.
     """
-    from pgdyno.app.results.bundle_import import import_bundle
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.results.bundle_import import import_bundle
 
     done = import_bundle(file)
     if is_json:
@@ -102,9 +102,9 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     A and B are files of bundles, or ids of stored experiments. Whatever differs besides the machines is
     listed by how much it matters; experiments that did not do the same are refused.
     """
-    from pgdyno.app.results.machine_comparison import compare_experiments, write_machines
-    from pgdyno.model.document import to_document
-    from pgdyno.report.machines.machine_text import machine_comparison_text
+    from pgdyno.base.document import to_document
+    from pgdyno.results.machines.compare_machines import compare_experiments, write_machines
+    from pgdyno.results.machines.machine_text import machine_comparison_text
 
     found = compare_experiments(a, b, _prices(prices))
     page = None if output is None else write_machines(found, output)
@@ -150,8 +150,8 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
 
     Exits with 1 if anything is wrong.
     """
-    from pgdyno.app.results.bundle import verify_bundle
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.results.bundle import verify_bundle
 
     found = verify_bundle(file, signers)
     if is_json:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from pgdyno.base import numbers
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
-from pgdyno.model import numbers
-from pgdyno.model.errors import UsageError
 
 _WIDTH = 110
 _MOST_LIMIT_S = 3600.0
@@ -56,9 +56,9 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
 
     Exit code 1 says that the cell cannot be used yet.
     """
-    from pgdyno.app.cells.check import check_cell
-    from pgdyno.app.cells.given_cell import given_cell
-    from pgdyno.report.plain.cell_text import cell_text
+    from pgdyno.remote.cell_text import cell_text
+    from pgdyno.remote.cells.check import check_cell
+    from pgdyno.remote.cells.given_cell import given_cell
 
     if limit_s > _MOST_LIMIT_S:
         raise UsageError(

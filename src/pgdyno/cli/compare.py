@@ -38,9 +38,9 @@ def command(
     policy (process.scheduling_policy=batch). Kernel files that no lever sets need --allow-file. Settings
     that name places or programs are refused. Naming the same variant twice measures the noise floor.
     """
-    from pgdyno.app.studying.compare import compare
     from pgdyno.cli.results import deliver
     from pgdyno.model.variants.variant import parse_variant
+    from pgdyno.studies.compare import compare
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)

@@ -28,7 +28,7 @@ def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
     Reports and bundles that were written elsewhere stay. Nothing is deleted while a pgdyno measures on this
     machine.
     """
-    from pgdyno.app.results.stored import delete_stored
+    from pgdyno.results.stored import delete_stored
 
     ids = tuple(dict.fromkeys(experiments))
     delete_stored(ids)
@@ -40,8 +40,8 @@ def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
 
 def print_experiments(*, is_json: bool) -> None:
     """Print one line per experiment, also for one that cannot be read."""
-    from pgdyno.app.results.stored import list_stored
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.results.stored import list_stored
 
     listed = list_stored()
     if is_json:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._server_options import require_one_server, warn_about_password
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
-from pgdyno.model.errors import UsageError
-from pgdyno.model.servers.parallel_degree import MAX_WORKERS
+from pgdyno.postgres.parallel_degree import MAX_WORKERS
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspection.workload_degrees import WorkloadServer
     from pgdyno.model.experiments.captured import CapturedWorkload
-    from pgdyno.model.servers.parallel_degree import Degree
+    from pgdyno.postgres.parallel_degree import Degree
+    from pgdyno.workload.workload_degrees import WorkloadServer
 
 
 @click.command(
@@ -85,9 +85,9 @@ def command(
     With --workload, the statements are a captured workload's. Their parameters have typical values of the
     planner's statistics: the middle of the column's histogram, or its most common value.
     """
-    from pgdyno.app.inspection.explain_degree import explain_degree_of
-    from pgdyno.app.inspection.workload_degrees import WorkloadServer, explain_statement
-    from pgdyno.app.workload_files import read_workload
+    from pgdyno.plan.degrees.explain_degree import explain_degree_of
+    from pgdyno.workload.workload_degrees import WorkloadServer, explain_statement
+    from pgdyno.workload.workload_files import read_workload
 
     require_one_server(dsn, pgdata, is_embedded=False)
     if file is not None and sql is None and workers is not None:
@@ -107,8 +107,8 @@ def command(
 
 
 def _show(degree: Degree, *, is_json: bool) -> None:
-    from pgdyno.model.document import to_document
-    from pgdyno.report.plain.degree_text import degree_text
+    from pgdyno.base.document import to_document
+    from pgdyno.plan.degrees.degree_text import degree_text
 
     if is_json:
         print_json({"degree": to_document(degree)})
@@ -117,10 +117,10 @@ def _show(degree: Degree, *, is_json: bool) -> None:
 
 
 def _list_statements(workload: CapturedWorkload, server: WorkloadServer, *, is_json: bool) -> None:
-    from pgdyno.app.inspection.workload_degrees import degrees_of
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
     from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.report.workloads.degrees_text import degrees_notes, degrees_table
+    from pgdyno.workload.view.degrees_text import degrees_notes, degrees_table
+    from pgdyno.workload.workload_degrees import degrees_of
 
     progress = open_progress()
     try:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
-from pgdyno.model.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.fleets.run_fleet import Answers, Say
     from pgdyno.model.experiments.fleet_order import FleetOrder
+    from pgdyno.results.fleets.run_fleet import Answers, Say
 
 
 @click.group(name="fleet")
@@ -59,8 +59,8 @@ def run(
     The answers are bundles, kept in $PGDYNO_HOME/fleets. Run again, it leaves out the machines whose bundle
     is there. Ctrl-C interrupts what is being measured. Exit code 1 if a machine has failed.
     """
-    from pgdyno.app.fleets.run_fleet import run_fleet
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.results.fleets.run_fleet import run_fleet
 
     order = _order(file)
     if (scheduler is None) == (here is None):
@@ -105,9 +105,9 @@ def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) 
     file or the id of a stored one. Experiments on hardware that is alike count as one machine, unless the
     machines are named: NAME=FILE.
     """
-    from pgdyno.app.fleets.fleet_report import combine_experiments, write_fleet
-    from pgdyno.model.document import to_document
-    from pgdyno.report.plain.fleet_text import fleet_text
+    from pgdyno.base.document import to_document
+    from pgdyno.results.fleets.fleet_report import combine_experiments, write_fleet
+    from pgdyno.results.fleets.fleet_text import fleet_text
 
     found = combine_experiments(experiments)
     path = write_fleet(found, output)
@@ -151,8 +151,8 @@ def _answers(
 
     Raises: RefusedError for workers' answers as root; as ``dask_scheduler``.
     """
-    from pgdyno.app.fleets.run_fleet import from_here, from_workers
     from pgdyno.remote.dask_scheduler import dask_scheduler
+    from pgdyno.results.fleets.run_fleet import from_here, from_workers
 
     if scheduler is None:
         yield from_here(order, say)

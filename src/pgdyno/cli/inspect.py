@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.base.facts import Unknown
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
@@ -17,11 +18,10 @@ from pgdyno.cli._server_options import (
     warn,
 )
 from pgdyno.cli.output import echo, json_option, print_json
-from pgdyno.model.facts import Unknown
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspection.inspect import InspectedServer, Inspection
-    from pgdyno.model.hosts.probes import Probes
+    from pgdyno.host.probes import Probes
+    from pgdyno.plan.inspection.inspect import InspectedServer, Inspection
 
 
 @click.command(
@@ -70,8 +70,8 @@ def command(
 
 
 def _probed() -> Probes:
-    from pgdyno.app.local_machine import workspace
-    from pgdyno.host.probing.probes import run_probes
+    from pgdyno.host.probing.run_probes import run_probes
+    from pgdyno.postgres.process.local_machine import workspace
 
     with workspace().scratch() as directory:
         return run_probes(directory)
@@ -86,7 +86,7 @@ def _warn(found: Inspection) -> None:
 
 
 def _document(found: Inspection, probes: Probes | None) -> dict[str, object]:
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
 
     probed = {} if probes is None else {"probes": to_document(probes)}
     return {
@@ -98,7 +98,7 @@ def _document(found: Inspection, probes: Probes | None) -> dict[str, object]:
 
 
 def _server_document(inspected: InspectedServer | Unknown) -> dict[str, object]:
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
 
     if isinstance(inspected, Unknown):
         return {"unknown": inspected.reason}
@@ -116,9 +116,9 @@ def _unknown(thing: object) -> dict[str, object] | None:
 
 
 def _text(found: Inspection, probes: Probes | None) -> str:
-    from pgdyno.report.plain.host_text import host_text
-    from pgdyno.report.plain.probes_text import probes_text
-    from pgdyno.report.plain.server_text import data_directory_text
+    from pgdyno.plan.view.host_text import host_text
+    from pgdyno.plan.view.probes_text import probes_text
+    from pgdyno.plan.view.server_text import data_directory_text
 
     parts = [_server_text(found.inspected)]
     if found.data_directory is not None and isinstance(found.inspected, Unknown):
@@ -131,7 +131,7 @@ def _text(found: Inspection, probes: Probes | None) -> str:
 
 
 def _server_text(inspected: InspectedServer | Unknown) -> str:
-    from pgdyno.report.plain.server_text import Means, server_text
+    from pgdyno.plan.view.server_text import Means, server_text
 
     if isinstance(inspected, Unknown):
         return _unknown_text("Server", inspected)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.base.facts import Unknown
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
@@ -17,12 +18,11 @@ from pgdyno.cli._server_options import (
     warn,
 )
 from pgdyno.cli.output import echo, json_option, print_json
-from pgdyno.model.facts import Unknown
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.inspection.inspect import Inspection
     from pgdyno.model.plans.lever import LeverEntry
+    from pgdyno.plan.inspection.inspect import Inspection
 
 
 @click.command(
@@ -65,7 +65,7 @@ def command(
 
     Without an option, the server is the one that psql would reach; if none is reached, no states are shown.
     """
-    from pgdyno.app.inspection.lever_findings import choose_levers, describe_levers
+    from pgdyno.plan.inspection.lever_findings import choose_levers, describe_levers
 
     require_one_server(dsn, pgdata, is_embedded=embedded)
     stated = StatedFigures(**figures).parsed()
@@ -81,7 +81,7 @@ def command(
 
 
 def _text(entries: tuple[LeverEntry, ...], *, is_page: bool) -> str:
-    from pgdyno.report.plain.levers_text import lever_page, levers_text
+    from pgdyno.plan.view.levers_text import lever_page, levers_text
 
     width = shutil.get_terminal_size((100, 40)).columns
     return lever_page(entries[0], width=width) if is_page else levers_text(entries, width=width)
@@ -94,6 +94,6 @@ def _server(found: Inspection) -> dict[str, str]:
 
 
 def _document(entry: LeverEntry) -> object:
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
 
     return to_document(entry)

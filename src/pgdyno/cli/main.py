@@ -16,18 +16,18 @@ from typing import Any, NoReturn
 import click
 
 from pgdyno import __version__
-from pgdyno.cli._as_typed import ON_CELL
-from pgdyno.cli._on_cell import WORDS, with_cell
-from pgdyno.cli.output import echo
-from pgdyno.model.errors import (
+from pgdyno.base.errors import (
     InterruptedByUserError,
     LeftServerWarning,
     PgdynoError,
     UnforeseenError,
     UsageError,
 )
-from pgdyno.model.hosts.own_account import SYSTEM_PATH
-from pgdyno.model.names import did_you_mean
+from pgdyno.base.text import did_you_mean
+from pgdyno.cli._as_typed import ON_CELL
+from pgdyno.cli._on_cell import WORDS, with_cell
+from pgdyno.cli.output import echo
+from pgdyno.host.own_account import SYSTEM_PATH
 
 COMMANDS = (
     "setup",

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.base.errors import UsageError
+from pgdyno.host.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design, Phase
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measuring.conditions import Conditions
+    from pgdyno.measure.conditions import Conditions
     from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.workload import Workload
-    from pgdyno.server.process.installation import Installation
+    from pgdyno.postgres.process.installation import Installation
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Measuring:
 
     def chosen_workloads(self) -> dict[str, Workload]:
         """Return the requested workloads. Raises: UsageError if there is none, or an unknown one."""
-        from pgdyno.app.measuring.workload_choice import find_workloads
+        from pgdyno.workload.workload_choice import find_workloads
 
         if not self.workloads and not self.scripts:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
@@ -71,7 +71,7 @@ class Measuring:
 
     def installation(self) -> Installation | None:
         """Return the PostgreSQL of variants that name no server; None if none was given."""
-        from pgdyno.app.installations import choose_installation
+        from pgdyno.postgres.process.installations import choose_installation
 
         return choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
 
@@ -99,7 +99,7 @@ class Measuring:
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""
-        from pgdyno.experiments.design.requested import in_passes
+        from pgdyno.measure.design.requested import in_passes
 
         self._refuse_what_passes_decide()
         clients = max(workload.step.clients for workload in workloads.values() if workload.step)
@@ -138,9 +138,9 @@ class Measuring:
 
     def _conditions(self, workloads: Mapping[str, Workload], design: Design) -> Conditions:
         """Return the conditions that the options name. Raises: UsageError for --allow-file."""
-        from pgdyno.app.changes.allowed_files import allowed_file
-        from pgdyno.app.measuring.conditions import Conditions
-        from pgdyno.experiments.design.phase import require_writing
+        from pgdyno.apply.allowed_files import allowed_file
+        from pgdyno.measure.conditions import Conditions
+        from pgdyno.measure.design.phase import require_writing
 
         if design.phase is Phase.CYCLE:
             require_writing(workloads.values())
@@ -157,7 +157,7 @@ class Measuring:
 
     def design(self, base: Design | None = None) -> Design:
         """Return the design that the options ask for. Raises: UsageError for --until."""
-        from pgdyno.experiments.design.requested import RequestedDesign, design_of
+        from pgdyno.measure.design.requested import RequestedDesign, design_of
 
         asked = RequestedDesign(
             seed=self.seed,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from pgdyno.base.document import to_document
+from pgdyno.base.ports import Progress
+from pgdyno.base.terminal import escaped_json, printable
 from pgdyno.cli._as_typed import as_typed
-from pgdyno.model.document import to_document
-from pgdyno.model.ports import Progress
-from pgdyno.model.terminal import escaped_json, printable
 
 if TYPE_CHECKING:  # rich is loaded late: commands start without it
     from rich.console import RenderableType

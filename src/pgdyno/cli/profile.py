@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._measuring_options import as_booted_option, embedded_option, pg_bin_option, seed_option
 from pgdyno.cli._server_options import warn_about_password
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
-from pgdyno.model.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.profiling.profile import ProfileRequest
-    from pgdyno.model.ports import Progress
-    from pgdyno.model.profiles.profile import TransactionProfile
+    from pgdyno.base.ports import Progress
+    from pgdyno.profile.reading.profile import ProfileRequest
+    from pgdyno.profile.records.profile_record import TransactionProfile
 
 _CYCLES = 8  # of 6.5 s each, with hardware counters a second more
 _WATCHED_S = 60.0
@@ -52,12 +52,12 @@ class _Loaded:
 
     def request(self, workload: str) -> ProfileRequest:
         """Return the request that the options make. Raises: UsageError."""
-        from pgdyno.app.installations import choose_installation
-        from pgdyno.app.measuring.workload_choice import find_workloads
-        from pgdyno.app.profiling.profile import ProfileRequest
-        from pgdyno.model.experiments.awake import AS_ASKED
+        from pgdyno.host.awake import AS_ASKED
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.variants.variant import parse_variant
+        from pgdyno.postgres.process.installations import choose_installation
+        from pgdyno.profile.reading.profile import ProfileRequest
+        from pgdyno.workload.workload_choice import find_workloads
 
         [chosen] = find_workloads((workload,), (), self.scale).values()
         return ProfileRequest(
@@ -177,15 +177,15 @@ def command(
     finally:
         progress.close()
     if folded is not None:
-        from pgdyno.app.profiling.page import write_folded
+        from pgdyno.profile.reading.profile_files import write_folded
 
         write_folded(found, folded)
     if is_json:
-        from pgdyno.model.document import to_document
+        from pgdyno.base.document import to_document
 
         print_json({"profiles": [to_document(replace(one, stacks=())) for one in found]})
     else:
-        from pgdyno.app.profiling.page import write_profile
+        from pgdyno.profile.reading.profile_files import write_profile
 
         _show(found)
         echo(f"\nReport: {write_profile(found, output)}")
@@ -211,12 +211,12 @@ def _found(
     workload: str | None, dsn: str | None, duration_s: float, loaded: _Loaded, progress: Progress
 ) -> tuple[TransactionProfile, ...]:
     if dsn is not None:
-        from pgdyno.app.profiling.traffic_profile import profile_attached
+        from pgdyno.profile.reading.traffic_profile import profile_attached
 
         warn_about_password(dsn)
         return (profile_attached(dsn, duration_s, progress),)
-    from pgdyno.app.profiling.profile import profile
-    from pgdyno.app.profiling.simulate import profile_and_simulate
+    from pgdyno.profile.reading.profile import profile
+    from pgdyno.profile.reading.simulate import profile_and_simulate
 
     assert workload is not None  # noqa: S101 — there is one subject
     request = loaded.request(workload)
@@ -224,10 +224,10 @@ def _found(
 
 
 def _show(found: tuple[TransactionProfile, ...]) -> None:
+    from pgdyno.profile.view import profile_text
+    from pgdyno.profile.view.code_strip import by_origin, code_notes, code_table
+    from pgdyno.profile.view.processor import processor_notes, processor_tables
     from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.report.profiles import profile_text
-    from pgdyno.report.profiles.code_strip import by_origin, code_notes, code_table
-    from pgdyno.report.profiles.processor import processor_notes, processor_tables
 
     for one in found:
         echo(profile_text.headline(one))

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import click
 
-from pgdyno.model.errors import UsageError
-from pgdyno.model.units import parse_duration_s, parse_percent
+from pgdyno.base.errors import UsageError
+from pgdyno.base.units import parse_duration_s, parse_percent
 
 
 def duration(_: click.Context, parameter: click.Parameter, text: str | None) -> float | None:

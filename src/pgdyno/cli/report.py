@@ -19,9 +19,9 @@ def command(experiment: str | None, *, output: Path | None, is_list: bool, is_js
 
     Without EXPERIMENT, that is the newest one.
     """
-    from pgdyno.app.results.report import write_report
-    from pgdyno.app.results.stored import load_stored
     from pgdyno.cli.experiments import print_experiments
+    from pgdyno.results.report import write_report
+    from pgdyno.results.stored import load_stored
 
     if is_list:
         print_experiments(is_json=is_json)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from pgdyno.base.ports import Progress
 from pgdyno.cli.output import echo, open_progress, print_json, print_wide
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.ports import Progress
 
 
 def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bool) -> None:
@@ -18,25 +18,25 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
     finally:
         progress.close()
     if is_json:
-        from pgdyno.report.documents import comparison_document
+        from pgdyno.results.documents import comparison_document
 
         print_json(comparison_document(experiment))
     else:
-        from pgdyno.app.results.report import write_report
+        from pgdyno.results.report import write_report
 
         print_experiment(experiment)
         echo(f"\nReport: {write_report(experiment)}")
     if is_gate:
-        from pgdyno.experiments.decisions.gate import gate_code
+        from pgdyno.measure.decisions.gate import gate_code
 
         sys.exit(gate_code(experiment))
 
 
 def print_experiment(experiment: Experiment) -> None:
     """Print the verdict table and the notes."""
-    from pgdyno.report.page.awake import awake_sentence
-    from pgdyno.report.page.verdict_text import verdict_table
-    from pgdyno.report.plain.peers_text import peers_text
+    from pgdyno.measure.view.awake_sentence import awake_sentence
+    from pgdyno.results.verdict_text import verdict_table
+    from pgdyno.studies.peers_text import peers_text
 
     print_wide(verdict_table(experiment))
     if text := peers_text(experiment):

@@ -60,13 +60,13 @@ def command(
     pgdyno has left are ended. With --allow-restart the server is restarted as apply did, unless
     --restart-command names another command.
     """
-    from pgdyno.app.changes.server_access import server_access
-    from pgdyno.app.local_machine import clear_abandoned
-    from pgdyno.journal.revert import RevertRequest, preview_revert, revert
-    from pgdyno.journal.revert_host import concerns_host_alone, preview_revert_host, revert_host
-    from pgdyno.model.document import to_document
+    from pgdyno.apply.journal_text import revert_text
+    from pgdyno.apply.revert import RevertRequest, preview_revert, revert
+    from pgdyno.apply.revert_host import concerns_host_alone, preview_revert_host, revert_host
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.switching.server_access import server_access
     from pgdyno.model.plans.journal import OnDrift
-    from pgdyno.report.plain.journal_text import revert_text
+    from pgdyno.postgres.process.local_machine import clear_abandoned
 
     if not is_dry_run:
         clear_abandoned()

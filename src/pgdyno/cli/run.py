@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from pgdyno.base.errors import PermissionNotGivenError, UsageError
 from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
-from pgdyno.model.errors import PermissionNotGivenError, UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.measuring.conditions import Conditions
+    from pgdyno.measure.conditions import Conditions
     from pgdyno.model.cells.cell import CellHosts
-    from pgdyno.studies._contract import BundledStudy, Sizing
+    from pgdyno.model.experiments.bundled_study import BundledStudy, Sizing
 
 _THE_FILES = {
     "factors": "--factor",
@@ -148,7 +148,7 @@ def command(
     loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients; --workload pgbench-aggregate sums up rows. It
     compiles functions, in pgdyno's own directory: that needs a C compiler and the server's headers.
     """
-    from pgdyno.app.studying.run import listing
+    from pgdyno.studies.run import listing
 
     if is_list:
         _print_list(listing(), is_json=is_json)
@@ -202,8 +202,8 @@ def _run_bundled(
     *,
     is_json: bool,
 ) -> None:
-    from pgdyno.app.studying.run import find_study, run_bundled, sized
     from pgdyno.cli.results import deliver
+    from pgdyno.studies.run import find_study, run_bundled, sized
 
     bundled = find_study(study, given)
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
@@ -233,7 +233,7 @@ def _own_options(bundled: BundledStudy) -> frozenset[str]:
 def _sizing(
     given: Mapping[str, tuple[str, ...]], asked: Measuring, varied: Mapping[str, Sequence[str]]
 ) -> Sizing:
-    from pgdyno.studies._contract import Sizing
+    from pgdyno.model.experiments.bundled_study import Sizing
 
     return Sizing(
         given,
@@ -258,12 +258,12 @@ def _run_on_server(
     is_json: bool,
 ) -> None:
     """Measure on an attached server. Raises: UsageError, PermissionNotGivenError."""
-    from pgdyno.app.measuring.conditions import Conditions
-    from pgdyno.app.studying.attached_clients import measure_clients_of
-    from pgdyno.app.studying.attached_degree import measure_degree_of
-    from pgdyno.app.studying.run import find_study, sized
     from pgdyno.cli.results import deliver
-    from pgdyno.studies.parallel_degree import QUERY, WRITES
+    from pgdyno.measure.conditions import Conditions
+    from pgdyno.studies.attached_clients import measure_clients_of
+    from pgdyno.studies.attached_degree import measure_degree_of
+    from pgdyno.studies.bundled.parallel_degree import QUERY, WRITES
+    from pgdyno.studies.run import find_study, sized
 
     if _is_file(Path(study)):
         raise UsageError("an experiment file measures servers of pgdyno's own", hint="leave out --dsn")
@@ -312,8 +312,8 @@ def _run_file(
     *,
     is_json: bool,
 ) -> None:
-    from pgdyno.app.studying.run import run_file
     from pgdyno.cli.results import deliver
+    from pgdyno.studies.run import run_file
 
     _refuse_what_the_file_decides()
     conditions = completed(asked.file_conditions())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from pgdyno.builds.spec.configure_options import DEFAULT_CFLAGS
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
-from pgdyno.toolchain.spec.configure_options import DEFAULT_CFLAGS
 
 
 @click.group(name="server")
@@ -23,8 +23,8 @@ def list_(*, is_json: bool) -> None:
 
     Any other is named by its prefix, as in pgdyno compare /opt/pg18@default.
     """
-    from pgdyno.app.building.servers import list_servers
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.servers import list_servers
 
     servers = list_servers()
     if is_json:
@@ -69,9 +69,9 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
     can be interrupted: what is not complete has no name. What is there already is left as it is. Logs and
     manifests are kept.
     """
-    from pgdyno.app.building.install import InstallRequest, install_from_source
-    from pgdyno.model.document import to_document
-    from pgdyno.toolchain.spec.configure_options import parse_majors
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.install import InstallRequest, install_from_source
+    from pgdyno.builds.spec.configure_options import parse_majors
 
     request = InstallRequest(parse_majors(majors), cflags, with_liburing)
     progress = open_progress()
@@ -93,7 +93,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
     """Remove a server that pgdyno has built."""
-    from pgdyno.app.building.servers import remove_server
+    from pgdyno.builds.servers import remove_server
 
     prefix = remove_server(name)
     if is_json:

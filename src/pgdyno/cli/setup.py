@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo
-from pgdyno.model.errors import UsageError
 
 
 @click.command(
@@ -22,9 +22,9 @@ def command(*, is_account: bool) -> None:
     pgdyno revert --host-only removes the account with its files: data sets and unfinished builds. It is
     refused while processes run as it.
     """
-    from pgdyno.app.changes.setup_account import set_up_account
-    from pgdyno.app.local_machine import workspace
-    from pgdyno.model.hosts.own_account import KEY
+    from pgdyno.apply.setup_account import set_up_account
+    from pgdyno.host.own_account import KEY
+    from pgdyno.postgres.process.local_machine import workspace
 
     if not is_account:
         raise UsageError("nothing to set up was named", hint="pgdyno setup --account")

@@ -19,11 +19,11 @@ def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
 
     Other journals on this host are listed, too. Scratch servers that a killed pgdyno has left are ended.
     """
-    from pgdyno.app.changes.server_access import server_access
-    from pgdyno.app.local_machine import clear_abandoned
-    from pgdyno.journal.status import journal_status, server_status
-    from pgdyno.model.document import to_document
-    from pgdyno.report.plain.journal_text import status_text
+    from pgdyno.apply.journal_text import status_text
+    from pgdyno.apply.status import journal_status, server_status
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.switching.server_access import server_access
+    from pgdyno.postgres.process.local_machine import clear_abandoned
 
     require_one_server(dsn, pgdata, is_embedded=False)
     clear_abandoned()

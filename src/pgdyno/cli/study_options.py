@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.studies._contract import Option
+    from pgdyno.model.experiments.bundled_study import Option
 
 _PREFIX = "study_option_"
 
@@ -54,7 +54,7 @@ def refuse_all_but(taken: Collection[str], given: Mapping[str, tuple[str, ...]],
 
 def _takers() -> dict[str, dict[str, Option[Any]]]:
     """Return every option's name with the studies that take it."""
-    from pgdyno.studies import load
+    from pgdyno.studies.bundled import load
 
     found: dict[str, dict[str, Option[Any]]] = {}
     for study, bundled in load().items():

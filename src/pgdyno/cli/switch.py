@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._changing import restarting_options
 from pgdyno.cli._server_options import pgdata_option, require_one_server
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
-from pgdyno.model.errors import UsageError
 
 
 @click.command(
@@ -57,10 +57,10 @@ def command(
     receipt; pgdyno revert takes it back. A server that does not come up runs with its former programs again
     before the command ends.
     """
-    from pgdyno.app.changes.server_access import server_access
-    from pgdyno.app.changes.switch import SwitchRequest, switch
-    from pgdyno.model.document import to_document
-    from pgdyno.report.plain.journal_text import apply_text
+    from pgdyno.apply.journal_text import apply_text
+    from pgdyno.base.document import to_document
+    from pgdyno.builds.switching.server_access import server_access
+    from pgdyno.builds.switching.switch import SwitchRequest, switch
 
     if dsn is None and pgdata is None:
         raise UsageError("no server was named", hint="--dsn 'service=production', or --pgdata DIR")

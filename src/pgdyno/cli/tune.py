@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, warn_of_load
 from pgdyno.cli._measuring_options import (
     as_booted_option,
@@ -21,16 +22,15 @@ from pgdyno.cli._server_options import StatedFigures, figures_options, parse_lay
 from pgdyno.cli._tuning_in_place import InPlace, in_place_options
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
-from pgdyno.model.errors import UsageError
-from pgdyno.model.experiments.awake import AS_ASKED
+from pgdyno.host.awake import AS_ASKED
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.tuning.tune_request import TuneRequest
-    from pgdyno.app.tuning.tuner import Tuned
     from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
-    from pgdyno.server.process.installation import Installation
+    from pgdyno.postgres.process.installation import Installation
+    from pgdyno.tune.tune_request import TuneRequest
+    from pgdyno.tune.tuner import Tuned
 
 
 @click.command(
@@ -119,8 +119,8 @@ def command(*, is_json: bool, **options: Any) -> None:
         if in_place.dsn is not None:
             result = in_place.run(in_place.dsn, asked.figures, asked.request_on, progress, _Spoken())
         else:
-            from pgdyno.app.tuning.trials_within import trials_within
-            from pgdyno.app.tuning.tune import tune
+            from pgdyno.tune.trials_within import trials_within
+            from pgdyno.tune.tune import tune
 
             request = asked.request()
             echo(trials_within(request), err=True)
@@ -164,7 +164,7 @@ class _Asked:
 
     def request(self) -> TuneRequest:
         """Return the request. Raises: UsageError for options that say nothing that can be searched."""
-        from pgdyno.app.installations import choose_installation
+        from pgdyno.postgres.process.installations import choose_installation
 
         installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
         if installation is None:
@@ -173,15 +173,15 @@ class _Asked:
 
     def request_on(self, installation: Installation) -> TuneRequest:
         """Return the request for an installation. Raises: UsageError for a sampler that there is not."""
-        from pgdyno.app.acceleration.request import DEFAULT_WORKLOADS
-        from pgdyno.app.local_machine import may_change_host
-        from pgdyno.app.measuring.conditions import Conditions
-        from pgdyno.app.measuring.workload_choice import find_workloads
-        from pgdyno.app.tuning.tune_request import TuneRequest
-        from pgdyno.levers.engine.planner import PlanRequest
+        from pgdyno.accelerate.request import DEFAULT_WORKLOADS
+        from pgdyno.measure.conditions import Conditions
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.variants.variant import Variant
-        from pgdyno.search.samplers import load
+        from pgdyno.plan.engine.planner import PlanRequest
+        from pgdyno.postgres.process.local_machine import may_change_host
+        from pgdyno.tune.search.samplers import load
+        from pgdyno.tune.tune_request import TuneRequest
+        from pgdyno.workload.workload_choice import find_workloads
 
         if self.sampler not in load():
             raise UsageError(
@@ -208,7 +208,7 @@ class _Asked:
         )
 
     def _layers(self) -> tuple[Layer, ...]:
-        from pgdyno.app.local_machine import may_change_host
+        from pgdyno.postgres.process.local_machine import may_change_host
 
         if self.layers is not None:
             return parse_layers(self.layers)
@@ -221,7 +221,7 @@ class _Spoken:
 
     def tried(self, trial: Trial) -> None:
         """Print a trial."""
-        from pgdyno.report.plain.tuning_text import trial_line
+        from pgdyno.tune.view.tuning_text import trial_line
 
         echo(trial_line(trial), err=True)
 
@@ -231,25 +231,25 @@ class _Spoken:
 
     def left_out(self, removal: Removal) -> None:
         """Print an attempt to make the answer shorter."""
-        from pgdyno.report.plain.tuning_text import removal_line
+        from pgdyno.tune.view.tuning_text import removal_line
 
         echo(removal_line(removal), err=True)
 
     def answered(self, tuning: Tuning) -> None:
         """Print the answer, which is proven from now on."""
-        from pgdyno.report.plain.tuning_text import answer_text
+        from pgdyno.tune.view.tuning_text import answer_text
 
         echo(answer_text(tuning), err=True, nl=False)
 
 
 def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
-    from pgdyno.app.results.report import write_report
+    from pgdyno.base.document import to_document
     from pgdyno.cli._tuning_in_place import closing_text
     from pgdyno.cli.results import print_experiment
-    from pgdyno.model.document import to_document
-    from pgdyno.report.documents import comparison_document
-    from pgdyno.report.plain.attribution_text import attribution_text
-    from pgdyno.report.plain.tuning_text import answer_text, notes_text, proof_text
+    from pgdyno.measure.view.attribution_text import attribution_text
+    from pgdyno.results.documents import comparison_document
+    from pgdyno.results.report import write_report
+    from pgdyno.tune.view.tuning_text import answer_text, notes_text, proof_text
 
     if is_json:
         measured = {} if result.experiment is None else comparison_document(result.experiment)

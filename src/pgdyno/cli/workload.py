@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgdyno.base.errors import RefusedError
 from pgdyno.cli._workload_capture import capture, show_workload
 from pgdyno.cli._workload_copy import copy
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
-from pgdyno.model.errors import RefusedError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.app.capturing.replay import Replay
+    from pgdyno.measure.replay import Replay
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 
@@ -36,7 +36,7 @@ def inspect(*, file: Path, is_json: bool) -> None:
 
     Its transactions, and the gaps in what is known of it.
     """
-    from pgdyno.app.workload_files import read_workload
+    from pgdyno.workload.workload_files import read_workload
 
     show_workload(read_workload(file), is_json=is_json)
 
@@ -133,11 +133,11 @@ def replay(
     replay does, as it did with the original. Connect as the application's role: statements, functions and
     triggers run with its rights. Copies with foreign tables are refused, as they lead to other servers.
     """
-    from pgdyno.app.capturing.replay import ReplayRequest
-    from pgdyno.app.capturing.replay import replay as run
-    from pgdyno.app.capturing.replay_pace import replay_pace
-    from pgdyno.app.workload_files import read_workload
     from pgdyno.cli._server_options import warn_about_password
+    from pgdyno.measure.replay import ReplayRequest
+    from pgdyno.measure.replay import replay as run
+    from pgdyno.measure.replay_pace import replay_pace
+    from pgdyno.workload.workload_files import read_workload
 
     workload = read_workload(file)
     if not allow_load:
@@ -157,10 +157,10 @@ def replay(
 
 
 def _show_replay(done: Replay, *, is_json: bool) -> None:
-    from pgdyno.model.document import to_document
+    from pgdyno.base.document import to_document
     from pgdyno.model.experiments.failures import failures_text
     from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.report.workloads.likeness_text import likeness_table, likeness_words
+    from pgdyno.workload.view.likeness_text import likeness_table, likeness_words
 
     if is_json:
         print_json({"replay": to_document(done), "likeness": done.likeness.least})

@@ -1,1 +1,1 @@
-"""Adapter for host facts from /proc, /sys and cgroups below a relocatable root."""
+"""The machine: its properties, processes, probes and files; nouns beside the rooms."""

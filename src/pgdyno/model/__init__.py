@@ -1,1 +1,1 @@
-"""The nouns of pgdyno: frozen dataclasses, units, errors and ports. Standard library only, no I/O."""
+"""Nouns that several subjects share: frozen dataclasses. Standard library only, no I/O."""

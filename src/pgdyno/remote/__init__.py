@@ -1,1 +1,1 @@
-"""Other hosts, reached by the ssh program with the user's own configuration."""
+"""Other hosts, reached by the ssh program with the user's own configuration; Dask's scheduler."""

@@ -55,7 +55,7 @@ def alone() -> Iterator[None]:
         if time.monotonic() > ends:
             sys.exit(
                 f"{ISSUES_LOAD}, or a run that was cut off, which ends by itself: twice its load's time "
-                "and 15\u00a0minutes after it began"  # as app/arenas/on_load_hosts.py has it
+                "and 15\u00a0minutes after it began"  # as measure/arenas/on_load_hosts.py has it
             )
         time.sleep(ALONE_POLL_S)
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pgdyno.model.errors import RemoteHostError
+from pgdyno.base.errors import RemoteHostError
 
 _Text = Annotated[str, Field(max_length=300)]
 _Count = Annotated[int, Field(ge=0, lt=1 << 63)]

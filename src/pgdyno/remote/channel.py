@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO
 
-from pgdyno.model import numbers
-from pgdyno.model.errors import RemoteHostError
-from pgdyno.model.hosts.child_command import child_command
+from pgdyno.base import numbers
+from pgdyno.base.errors import RemoteHostError
+from pgdyno.host.child_command import child_command
 
 _MOST_LINE_BYTES = 256 << 10  # the longest answer has 600 times of wake-ups, 12 kB
 _MOST_WORDS_BYTES = 8 << 10  # of ssh's words, the last: a changed host key takes 1 kB, a banner comes before

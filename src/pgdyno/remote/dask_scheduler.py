@@ -22,9 +22,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pgdyno.model.errors import RefusedError, RemoteHostError, UsageError
+from pgdyno.base.errors import RefusedError, RemoteHostError, UsageError
+from pgdyno.host.own_account import NAME
 from pgdyno.model.experiments.fleet_order import MachineOrder
-from pgdyno.model.hosts.own_account import NAME
 
 _GUIDE = "docs/guides/fleets.md"
 _CONNECT_S = 15.0  # arbitrary

@@ -18,8 +18,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from pgdyno.model.errors import HostsFileError
-from pgdyno.model.hosts.child_command import family_command
+from pgdyno.base.errors import HostsFileError
+from pgdyno.host.child_command import family_command
 
 _LIMIT_S = 60  # an inventory of a cloud asks its interface
 _MOST_MISTAKES = 8  # listed at once: more do not help

@@ -8,8 +8,8 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from pgdyno.base.errors import RemoteHostError
 from pgdyno.model.cells.cell import CellHost
-from pgdyno.model.errors import RemoteHostError
 from pgdyno.remote._load_program import NOT_RUN
 from pgdyno.remote._sysbench_program import NOT_INSTALLED, SYSBENCH
 from pgdyno.remote.load_driver import LOAD_MODULES, DriverSending, said_version

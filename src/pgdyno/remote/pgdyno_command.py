@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pgdyno.model import numbers
-from pgdyno.model.errors import LockHeldError, MeasurementError
-from pgdyno.model.hosts.child_command import child_command
+from pgdyno.base import numbers
+from pgdyno.base.errors import LockHeldError, MeasurementError
+from pgdyno.host.child_command import child_command
 
 _ENDING_S = 60.0  # arbitrary: after SIGTERM pgdyno stops servers and gives back what it changed
 _LOOK_S = 1.0  # arbitrary

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from pgdyno.base.errors import RemoteHostError
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.cells.greeting import await_greeting
-from pgdyno.model.errors import RemoteHostError
 from pgdyno.remote.answers import (
     AcceptAnswer,
     Answer,

@@ -1,1 +1,1 @@
-"""Results in, one HTML page or text out. No database, no clock."""
+"""Elements of pages and terminal text. The views of a subject lie with it. Pure."""

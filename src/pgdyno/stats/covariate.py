@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.facts import Unknown
 from pgdyno.stats.nested import RESOLUTION
 from pgdyno.stats.sample import FloatArray
 

@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
+from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.facts import Unknown
 from pgdyno.stats import autocorrelation
 from pgdyno.stats.sample import FloatArray, Sample
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdyno.model import numbers
+from pgdyno.base import numbers
 from pgdyno.model.experiments.verdict import Equivalence, Interval
 
 

@@ -1,1 +1,1 @@
-"""Adapter: experiments on disk (SQLite), as they come."""
+"""Experiments, bundles, workloads, hosts and tunings on disk."""

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
+from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.facts import Unknown
 from pgdyno.store.bundle_limits import (
     DOCUMENT_BYTES,
     LINE_BYTES,

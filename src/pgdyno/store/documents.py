@@ -2,7 +2,7 @@
 
 Bundles contain these documents, and other programs read them.
 
-The form is that of ``model/document.py``. Members that a document has and this version does not know are
+The form is that of ``base/document.py``. Members that a document has and this version does not know are
 ignored, so that additions need no new version; ``SCHEMA_VERSION`` counts changes of what is already there.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, cast
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, SchemaValidator
 
-from pgdyno.model.document import Json, to_document
-from pgdyno.model.errors import StorageError
+from pgdyno.base.document import Json, to_document
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.store.bundle_limits import first_problems
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from pgdyno.model.errors import ExperimentFileError
+from pgdyno.base.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import PHASES, Design
 from pgdyno.model.experiments.study import Study, cross
 from pgdyno.model.variants.variant import Variant, require_measurable

@@ -18,8 +18,9 @@ from typing import TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice
+from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.documents import problems
 
 _SCHEMA = """
@@ -309,3 +310,8 @@ def _opened(path: Path) -> tuple[sqlite3.Connection, int]:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection, found
+
+
+def open_store() -> ExperimentStore:
+    """Open the store of this user's experiments."""
+    return ExperimentStore(workspace().experiments() / "experiments.sqlite")

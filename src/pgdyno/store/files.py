@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 
 _ORDINARY_MODE = 0o666  # before the umask: what open() would give
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC

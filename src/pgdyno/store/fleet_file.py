@@ -8,9 +8,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from pgdyno.model.errors import FleetFileError, UsageError
+from pgdyno.base.errors import FleetFileError, UsageError
+from pgdyno.base.units import parse_duration_s
 from pgdyno.model.experiments.fleet_order import MACHINE_NAME, FleetOrder, MachineOrder
-from pgdyno.model.units import parse_duration_s
 from pgdyno.store.toml_file import read_toml_file
 
 _MOST_CHARACTERS = 1 << 20  # of a file: arbitrary

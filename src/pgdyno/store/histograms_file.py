@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import HISTOGRAM_COLUMNS

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import tomlkit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from pgdyno.base.errors import HostsFileError
+from pgdyno.host.cpu_list import parse_cpu_list
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.model.errors import HostsFileError
-from pgdyno.model.hosts.cpu_list import parse_cpu_list
 from pgdyno.store.toml_file import read_toml_file
 from pgdyno.store.toml_mistakes import mistakes
 

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgdyno.model.errors import StorageError
-from pgdyno.model.facts import Unknown
+from pgdyno.base.errors import StorageError
+from pgdyno.base.facts import Unknown
 
 NAMESPACE = "pgdyno-bundle"
 _PROGRAM = "ssh-keygen"

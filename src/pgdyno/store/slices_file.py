@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import RECORDED

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 from pgdyno.store.toml_mistakes import mistakes
 from pgdyno.store.toml_text import toml_text
 

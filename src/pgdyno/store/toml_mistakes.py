@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 
 _MOST_MISTAKES = 8  # listed at once: more do not help
 _SHORT = Repr()  # of a value that may nest deep, or be as long as the file

@@ -6,7 +6,7 @@ import re
 from io import TextIOWrapper
 from pathlib import Path
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 from pgdyno.store.plain_file import open_plain
 
 MOST_DOTS = 500

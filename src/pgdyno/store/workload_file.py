@@ -14,7 +14,7 @@ from typing import Any
 import tomlkit
 from pydantic import ValidationError
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.captured import (
     ArrayOf,
     Between,

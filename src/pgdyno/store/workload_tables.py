@@ -34,7 +34,7 @@ from pgdyno.model.experiments.captured import (
     Uuid,
 )
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
-from pgdyno.model.servers.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Seen
 
 
 class _Strict(BaseModel):

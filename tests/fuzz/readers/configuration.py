@@ -7,16 +7,12 @@ from pathlib import Path
 from tests.fuzz.scratch import file_with
 from tests.fuzz.words import refused_in_words
 
-from pgdyno.journal.configuration import auto_conf
-from pgdyno.model.servers import pg_ctl_conf
-from pgdyno.model.servers.alter_system import list_elements, statement_values
-from pgdyno.server.inspection.configuration_file import read_configuration
-from pgdyno.server.inspection.data_directory import read_data_directory
-from pgdyno.toolchain.source.apt_sources import (
-    parse_deb822,
-    parse_list,
-    source_suites,
-)
+from pgdyno.apply.configuration import auto_conf
+from pgdyno.builds.source.apt_sources import parse_deb822, parse_list, source_suites
+from pgdyno.postgres import pg_ctl_conf
+from pgdyno.postgres.alter_system import list_elements, statement_values
+from pgdyno.postgres.inspection.configuration_file import read_configuration
+from pgdyno.postgres.inspection.data_directory import read_data_directory
 
 _PROGRAM = Path("/opt/pg/bin/postgres")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.fuzz.words import refused_in_words
 
-from pgdyno.experiments.blocks import transactions
-from pgdyno.experiments.planner import parallel_plan, query_plan, sql_text
-from pgdyno.model.errors import GeneratorFailedError
-from pgdyno.model.servers.guc import bytes_of, guc_of
-from pgdyno.model.servers.secrets import redacted
-from pgdyno.server.planner.planner import plan_of
+from pgdyno.base.errors import GeneratorFailedError
+from pgdyno.measure.blocks import transactions
+from pgdyno.postgres.guc import bytes_of, guc_of
+from pgdyno.postgres.planner import parallel_plan, query_plan, sql_text
+from pgdyno.postgres.planner.planner import plan_of
+from pgdyno.postgres.secrets import redacted
 
 _COLUMNS = 14
 _NUMBER = re.compile(rb"-?[0-9]+")

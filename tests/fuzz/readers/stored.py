@@ -15,20 +15,20 @@ from tests.fuzz.scratch import file_with
 from tests.fuzz.words import refused_in_words
 from tests.golden import synthetic
 
-from pgdyno.app.results.bundle import portable_experiment, verify_bundle
-from pgdyno.experiments.blocks import histogram_text
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.ledger.receipt import receipt_document, receipt_of
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.ledger.receipt import receipt_document, receipt_of
+from pgdyno.base.facts import Unknown
+from pgdyno.builds.product.manifest import dump_manifest, parse_manifest
+from pgdyno.measure.blocks import histogram_text
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.facts import Unknown
 from pgdyno.remote.answers import FactsAnswer, ProbeAnswer, WakeUpAnswer, parse_answer
+from pgdyno.results.bundle import portable_experiment, verify_bundle
 from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.histograms_file import with_histograms
 from pgdyno.store.hosts_file import read_hosts_file
 from pgdyno.store.slices_file import read_slices
-from pgdyno.toolchain.product.manifest import dump_manifest, parse_manifest
 
 _INNER = struct.Struct(">iiiiqqd")
 

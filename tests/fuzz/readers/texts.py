@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from tests.fuzz.words import refused_in_words
 
+from pgdyno.base.facts import Unknown
+from pgdyno.base.units import parse_duration_s, parse_percent
+from pgdyno.host.kernel_file import choices_in, is_same, value_in
 from pgdyno.host.processes.elf import AARCH64, defined_functions, read_code
-from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.kernel_file import choices_in, is_same, value_in
-from pgdyno.model.units import parse_duration_s, parse_percent
 from pgdyno.model.variants.variant import parse_variant
 
 _UNITS: tuple[Callable[[str], float], ...] = (parse_duration_s, parse_percent)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.fuzz.words import refused_in_words
 
-from pgdyno.capture.literals import parameterised
-from pgdyno.capture.logs.format import recognise
-from pgdyno.capture.logs.load import LoggedLoad
-from pgdyno.capture.logs.values import Values
-from pgdyno.capture.scripts.script import read_script
-from pgdyno.capture.scripts.scripted import ReadScript, ScriptedLoad
+from pgdyno.workload.capture.literals import parameterised
+from pgdyno.workload.capture.logs.format import recognise
+from pgdyno.workload.capture.logs.load import LoggedLoad
+from pgdyno.workload.capture.logs.values import Values
+from pgdyno.workload.capture.scripts.script import read_script
+from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad
 
 _PREFIX = "%m [%p] %q%u@%d app=%a "
 

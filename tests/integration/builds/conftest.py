@@ -11,10 +11,10 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import build, put_tree, request
 
-from pgdyno.toolchain.compilers._contract import Coverage
-from pgdyno.toolchain.compilers.gcc import Gcc
-from pgdyno.toolchain.host import prerequisites
-from pgdyno.toolchain.host.prerequisites import _there
+from pgdyno.builds.compilers._contract import Coverage
+from pgdyno.builds.compilers.gcc import Gcc
+from pgdyno.builds.needs import prerequisites
+from pgdyno.builds.needs.prerequisites import _there
 
 
 @pytest.fixture(autouse=True)

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.app.building import parts as parts_of_a_build
-from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.build import build as build_from
-from pgdyno.app.building.build_request import BuildRequest
-from pgdyno.server.process.installation import Installation
-from pgdyno.toolchain.product.manifest import Manifest, Passed, Verified
-from pgdyno.toolchain.run.stages import Stage
+from pgdyno.builds import parts as parts_of_a_build
+from pgdyno.builds import stages as build_stages
+from pgdyno.builds.build import build as build_from
+from pgdyno.builds.build_request import BuildRequest
+from pgdyno.builds.product.manifest import Manifest, Passed, Verified
+from pgdyno.builds.run.resumed_stages import Stage
+from pgdyno.postgres.process.installation import Installation
 
 CONFIGURE = """\
 #!/bin/sh

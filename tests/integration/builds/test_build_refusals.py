@@ -13,9 +13,9 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import build, request, unfetched
 
-from pgdyno.app.building.build_request import BuildRequest
-from pgdyno.model.errors import InstallationError, StorageError, UsageError
-from pgdyno.toolchain.host import prerequisites
+from pgdyno.base.errors import InstallationError, StorageError, UsageError
+from pgdyno.builds.build_request import BuildRequest
+from pgdyno.builds.needs import prerequisites
 
 
 def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:

@@ -12,13 +12,13 @@ from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, build, request, stages_of
 
-from pgdyno.app.building.lessons import Lesson
-from pgdyno.app.building.servers import list_servers
-from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError, SettingError
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.optimise.huge_text import moved_bytes
+from pgdyno.base.errors import InstallationError, SettingError
+from pgdyno.builds.lessons import Lesson
+from pgdyno.builds.optimise.huge_text import moved_bytes
+from pgdyno.builds.servers import list_servers
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 
 @pytest.mark.usefixtures("plain")

@@ -10,14 +10,14 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, build, request, stages_of
 
-from pgdyno.app.building import stages as build_stages
-from pgdyno.app.building.servers import list_servers
-from pgdyno.app.building.verifying.verification import Candidate
-from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError
-from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
-from pgdyno.toolchain.run.making import Making
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds import stages as build_stages
+from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
+from pgdyno.builds.run.making import Making
+from pgdyno.builds.servers import list_servers
+from pgdyno.builds.verifying.verification import Candidate
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 
 def test_a_plain_build_of_the_same_source_is_made_first(tree: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import CONFIGURE, build, request, unfetched
 
-from pgdyno.app.building.build_request import BuildRequest
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
+from pgdyno.builds.build_request import BuildRequest
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, build, interrupted, request, stages_of, unfetched
 
-from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError
-from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.optimise import bolt
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds.optimise import bolt
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 REARRANGED = [*STAGES[:5], "make it count branches", "train on branches", "rearrange", *STAGES[5:]]
 

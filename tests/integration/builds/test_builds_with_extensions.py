@@ -9,11 +9,11 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import VERIFIED, build, request
 
-from pgdyno.app.building.build_request import BuildRequest
-from pgdyno.app.building.verifying.verification import Candidate
-from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.toolchain.product.manifest import Verified
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.builds.build_request import BuildRequest
+from pgdyno.builds.product.manifest import Verified
+from pgdyno.builds.verifying.verification import Candidate
+from pgdyno.postgres.process.local_machine import workspace
 
 CONTRIB = "SUBDIRS = cube earthdistance amcheck\n"
 PG_CONFIG_OF_TREES = """\

@@ -19,14 +19,14 @@ from tests.integration.builds.small_tree import (
     unfetched,
 )
 
-from pgdyno.app.building.verifying.verification import Candidate
-from pgdyno.app.building.verifying.verify_again import verify_build
-from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.server.process.installation import Installation
-from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.patching import catalogue
-from pgdyno.toolchain.product.manifest import AppliedPatch, Verified
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.builds.patching import catalogue
+from pgdyno.builds.product.manifest import AppliedPatch, Verified
+from pgdyno.builds.verifying.verification import Candidate
+from pgdyno.builds.verifying.verify_again import verify_build
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 PATCH = """\
 Title: says so

@@ -11,14 +11,14 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, build, request, unfetched
 
-from pgdyno.app.building.servers import list_servers
-from pgdyno.app.local_machine import workspace
-from pgdyno.model.errors import InstallationError, UsageError
-from pgdyno.server.process.registry import find_installation
-from pgdyno.toolchain.compilers.gcc import Gcc
-from pgdyno.toolchain.host import prerequisites
-from pgdyno.toolchain.run import programs
-from pgdyno.toolchain.spec.foreign import Foreign, require_runs
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.builds.compilers.gcc import Gcc
+from pgdyno.builds.needs import prerequisites
+from pgdyno.builds.servers import list_servers
+from pgdyno.builds.spec.foreign import Foreign, require_runs
+from pgdyno.host.processes import running as programs
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
 
 AARCH64 = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
 LOADER = Path("/lib/ld-linux-aarch64.so.1")  # of libc6:arm64

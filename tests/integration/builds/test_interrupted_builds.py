@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import STAGES, build, interrupted, request, stages_of
 
+from pgdyno.base.errors import InterruptedByUserError, ServerCrashedError
 from pgdyno.cli.build import command
-from pgdyno.model.errors import InterruptedByUserError, ServerCrashedError
 
 
 @pytest.mark.usefixtures("plain")

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.fix_debian import VERSION, DebianCluster
 from tests.fix_servers import RealServer
 
-from pgdyno.journal.ledger.log import read_journal
-from pgdyno.journal.revert import RevertRequest, revert
-from pgdyno.journal.session.access import ServerAccess
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.session.access import ServerAccess
 
 PROGRAMS = Path("/usr/lib/postgresql", VERSION)
 SHARED = Path("/usr/share/postgresql", VERSION)

@@ -23,12 +23,12 @@ from tests.integration.switch.programs import (
     running,
 )
 
-from pgdyno.journal.session.access import ServerAccess
-from pgdyno.journal.session.query import Connection
-from pgdyno.journal.session.restart import command_restarter
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.query import Connection
+from pgdyno.apply.session.restart import command_restarter
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
-from pgdyno.server.connection.connection import connect_to_change
-from pgdyno.server.inspection.inspection import inspect_server
+from pgdyno.postgres.connection.connection import connect_to_change
+from pgdyno.postgres.inspection.inspection import inspect_server
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 

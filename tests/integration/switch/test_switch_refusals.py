@@ -15,7 +15,7 @@ from tests.fix_home import pgdyno
 from tests.fix_pooler import running_pooler
 from tests.integration.switch.programs import PROGRAMS, SHARED, Switch, described, pg_ctl_conf, running
 
-from pgdyno.toolchain.product.manifest import FILE, AppliedPatch, Patched, dump_manifest
+from pgdyno.builds.product.manifest import FILE, AppliedPatch, Patched, dump_manifest
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 

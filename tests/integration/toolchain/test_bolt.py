@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.server.process.processes import running_from
-from pgdyno.toolchain.optimise import bolt
-from pgdyno.toolchain.optimise.bolt import LINKING, Bolt, find_bolt, reached, taken_branches
-from pgdyno.toolchain.run.programs import output_of
+from pgdyno.builds.optimise import bolt
+from pgdyno.builds.optimise.bolt import LINKING, Bolt, find_bolt, reached, taken_branches
+from pgdyno.host.processes.running import output_of
+from pgdyno.postgres.process.processes import running_from
 
 SOURCE = """\
 #include <stdlib.h>

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.processes.atomics import read_atomics
-from pgdyno.model.errors import InstallationError
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds.compilers.clang import Clang
+from pgdyno.builds.compilers.gcc import Gcc
+from pgdyno.builds.needs.find_compiler import _can_count
+from pgdyno.builds.optimise.counts import gather, reached
+from pgdyno.builds.spec.foreign import EMULATOR, Foreign
 from pgdyno.model.plans.recipe import parse_recipe
-from pgdyno.model.servers.server import Atomics
-from pgdyno.toolchain.compilers.clang import Clang
-from pgdyno.toolchain.compilers.gcc import Gcc
-from pgdyno.toolchain.host.find_compiler import _can_count
-from pgdyno.toolchain.optimise.counts import gather, reached
-from pgdyno.toolchain.spec.foreign import EMULATOR, Foreign
+from pgdyno.postgres.inspection.atomics import read_atomics
+from pgdyno.postgres.server import Atomics
 
 FORKS = """
 #include <stdlib.h>

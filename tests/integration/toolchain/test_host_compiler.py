@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import UsageError
-from pgdyno.toolchain.host import prerequisites
-from pgdyno.toolchain.host.prerequisites import HEADERS, find_options
-from pgdyno.toolchain.host.requirements import Requirement
-from pgdyno.toolchain.spec.instructions import instructions, lacking
+from pgdyno.base.errors import UsageError
+from pgdyno.builds.needs import prerequisites
+from pgdyno.builds.needs.prerequisites import HEADERS, find_options
+from pgdyno.builds.needs.requirements import Requirement
+from pgdyno.builds.spec.instructions import instructions, lacking
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"

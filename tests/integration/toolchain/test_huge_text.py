@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.fix_huge_pages import needs_huge_pages
 
-from pgdyno.toolchain.optimise.huge_text import LINKING, SOURCE, compiling, moved_bytes
+from pgdyno.builds.optimise.huge_text import LINKING, SOURCE, compiling, moved_bytes
 
 MB = 1 << 20
 PROGRAM = r"""

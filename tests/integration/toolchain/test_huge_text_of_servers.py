@@ -19,8 +19,8 @@ import pytest
 from tests.fix_huge_pages import needs_huge_pages
 from tests.fix_servers import RealServer
 
-from pgdyno.server.process.processes import children, read_process
-from pgdyno.toolchain.optimise.huge_text import SOURCE, moved_bytes
+from pgdyno.builds.optimise.huge_text import SOURCE, moved_bytes
+from pgdyno.postgres.process.processes import children, read_process
 
 MB = 1 << 20
 pytestmark = [

@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.app.acceleration.acceleration import Acceleration
-from pgdyno.app.acceleration.beside import AttachedAcceleration
-from pgdyno.app.acceleration.build_advice import BuildAdvice
+from pgdyno.accelerate.acceleration import Acceleration
+from pgdyno.accelerate.beside import AttachedAcceleration
+from pgdyno.accelerate.build_advice import BuildAdvice
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
-from pgdyno.experiments.decisions.plan_decision import PlanDecision, PlanState
-from pgdyno.model.errors import UsageError
+from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState
 
 OPEN = PlanDecision(PlanState.UNDECIDED, "It is not decided.", ("why",), rounds_to_decide=6)
 

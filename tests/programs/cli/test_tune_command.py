@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.base.errors import PgdynoError
 from pgdyno.cli.main import cli
-from pgdyno.model.errors import PgdynoError
 
 
 @pytest.mark.parametrize(

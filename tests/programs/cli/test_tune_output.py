@@ -9,8 +9,8 @@ import pytest
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.app.tuning.tuner import Tuned
 from pgdyno.cli.tune import _print, _Spoken
+from pgdyno.tune.tuner import Tuned
 
 
 @pytest.fixture(autouse=True)

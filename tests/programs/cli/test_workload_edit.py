@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.cli._workload_edit import edit_workload
-from pgdyno.model.errors import RefusedError, UsageError
 
 WORKLOAD = """\
 [workload]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import wait_until
 
-from pgdyno.model.errors import RemoteHostError
+from pgdyno.base.errors import RemoteHostError
+from pgdyno.postgres.process.processes import is_alive
 from pgdyno.remote.channel import Channel, opened_channel
-from pgdyno.server.process.processes import is_alive
 
 
 def failure(script: str, limit_s: float = 120.0) -> RemoteHostError:

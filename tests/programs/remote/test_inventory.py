@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.cells.given_cell import read_cell
-from pgdyno.model.errors import HostsFileError
+from pgdyno.base.errors import HostsFileError
+from pgdyno.remote.cells.given_cell import read_cell
 from pgdyno.remote.inventory import read_inventory
 
 

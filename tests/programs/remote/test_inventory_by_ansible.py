@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.app.cells.given_cell import read_cell
+from pgdyno.base.errors import HostsFileError
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.model.errors import HostsFileError
+from pgdyno.remote.cells.given_cell import read_cell
 
 pytestmark = pytest.mark.tools
 

@@ -24,8 +24,8 @@ from tests.fix_load_host import (
     there,
 )
 
-from pgdyno.generators.transaction_log import TransactionLog
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.base.errors import GeneratorFailedError
+from pgdyno.load.transaction_log import TransactionLog
 
 
 @pytest.fixture(autouse=True)

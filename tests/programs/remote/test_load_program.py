@@ -28,12 +28,12 @@ from tests.fix_load_host import (
 )
 from tests.fix_servers import wait_until
 
-from pgdyno.generators.driver_process import DriverProcess
-from pgdyno.generators.transaction_log import TransactionLog
-from pgdyno.model.errors import GeneratorFailedError, LoadHostLostError
+from pgdyno.base.errors import GeneratorFailedError, LoadHostLostError
+from pgdyno.load.driver_process import DriverProcess
+from pgdyno.load.transaction_log import TransactionLog
+from pgdyno.postgres.process.processes import is_alive
 from pgdyno.remote import _load_program, _runner_program
 from pgdyno.remote.load_driver import new_owner
-from pgdyno.server.process.processes import is_alive
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +179,7 @@ def test_all_that_reaches_the_host_is_ended(tmp_path: Path) -> None:
 
 
 def test_one_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.generators.driver_process._END_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("pgdyno.load.driver_process._END_TIMEOUT_S", 1.0)
     says = """echo '{"event": "ready"}'; read job; echo '{"event": "phase"}'; echo '{"event": "end"}'"""
     script = f"{says}; exec sleep 600 >/dev/null"
     error = failure_of(DriverProcess(["sh", "-c", script], list, {}, tmp_path / "output"))

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pgdyno.model.errors import LockHeldError, MeasurementError
+from pgdyno.base.errors import LockHeldError, MeasurementError
 from pgdyno.remote import pgdyno_command
 from pgdyno.remote.pgdyno_command import allowed_cpus, run_pgdyno
 

@@ -17,13 +17,13 @@ import pytest
 from tests.fix_load_host import HOST, alone_on_this_machine, there
 from tests.fix_servers import wait_until
 
-from pgdyno.generators.driver_process import Distance, DriverProcess
-from pgdyno.generators.transaction_log import TransactionLog
-from pgdyno.model.errors import GeneratorFailedError, RemoteHostError
+from pgdyno.base.errors import GeneratorFailedError, RemoteHostError
+from pgdyno.load.driver_process import Distance, DriverProcess
+from pgdyno.load.transaction_log import TransactionLog
+from pgdyno.postgres.process.processes import is_alive
 from pgdyno.remote import load_sysbench
 from pgdyno.remote.load_driver import DriverSending
 from pgdyno.remote.load_sysbench import sysbench_sending, sysbench_version
-from pgdyno.server.process.processes import is_alive
 
 ONE_LINE_EACH_TENTH = """#!/bin/sh
 trap 'exit 0' TERM

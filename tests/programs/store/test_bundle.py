@@ -14,7 +14,7 @@ import pytest
 from tests.fix_bundle import DOCUMENT, FILES, checked, repacked
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.store.bundle import Verification, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fix_bundle import DOCUMENT, FILES, checked, repacked
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.store.bundle import check_bundle, pack_bundle
 
 

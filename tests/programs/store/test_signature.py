@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.app.results.bundle import export_bundle
+from pgdyno.base.errors import StorageError
 from pgdyno.cli.main import main
-from pgdyno.model.errors import StorageError
+from pgdyno.results.bundle import export_bundle
 from pgdyno.store.bundle import SIGNATURE, check_bundle, pack_bundle
 from pgdyno.store.documents import dump_experiment
 from pgdyno.store.signature import sign

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
-from tests.unit.experiments.machines.test_machine_comparison import faster
+from tests.unit.results.machines.test_machine_comparison import faster
 
-from pgdyno.app.results.bundle import export_bundle, portable_experiment
 from pgdyno.cli.main import main
+from pgdyno.results.bundle import export_bundle, portable_experiment
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from click.testing import CliRunner
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.main import cli
-from pgdyno.model.errors import UsageError
 
 
 def test_a_limit_that_no_host_needs_is_refused() -> None:

@@ -10,25 +10,25 @@ import pytest
 from click.testing import CliRunner
 from tests.fix_progress import Remembered
 
-from pgdyno.app.arenas.scratch_arena import ScratchArena
-from pgdyno.app.cells.load_program import OWN_SYSBENCH
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.measuring.load_hosts.load_from_cell import (
+from pgdyno.base.errors import HostsFileError, UsageError
+from pgdyno.cli.main import cli
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.load_hosts.load_from_cell import (
     fewest_clients,
     issuing,
     loaded_from_cell,
     program_of,
     require_issuable,
 )
-from pgdyno.app.measuring.workload_choice import find_workloads
-from pgdyno.cli.main import cli
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.model.errors import HostsFileError, UsageError
+from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies import insert_benchmark, tpch
-from pgdyno.studies._contract import Sizing
+from pgdyno.remote.cells.load_program import OWN_SYSBENCH
+from pgdyno.studies.bundled import insert_benchmark, tpch
+from pgdyno.workload.workload_choice import find_workloads
 
 CELL = CellHosts(
     CellHost("db1", HostRole.SERVER, "db1", address="10.0.0.1"),

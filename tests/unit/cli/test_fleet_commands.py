@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.golden.synthetic_fleet import fleet
 
-from pgdyno.app.fleets.run_fleet import fleet_directory
-from pgdyno.app.results.bundle import export_bundle
 from pgdyno.cli.main import main
+from pgdyno.results.bundle import export_bundle
+from pgdyno.results.fleets.run_fleet import fleet_directory
 from pgdyno.store.fleet_file import read_fleet_file
 
 pytestmark = pytest.mark.usefixtures("own_home")

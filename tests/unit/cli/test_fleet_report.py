@@ -10,8 +10,8 @@ import pytest
 from tests.golden.synthetic import READ_ONLY
 from tests.golden.synthetic_fleet import fleet
 
-from pgdyno.app.results.bundle import export_bundle
 from pgdyno.cli.main import main
+from pgdyno.results.bundle import export_bundle
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli._as_typed import ON_CELL
 from pgdyno.cli._on_cell import _without_cell
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Relayed
-from pgdyno.model.errors import UsageError
 from pgdyno.store.hosts_file import hosts_file_text, read_hosts_file
 
 ELSEWHERE = "198.51.100.7"  # of nobody: for documentation

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pgdyno import studies
-from pgdyno.app.studying import run
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
-from pgdyno.model.errors import UsageError
-from pgdyno.server.process.installation import Installation
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.studies import bundled as studies
+from pgdyno.studies import run
 
 SIZES = {
     "preset": "quick",

@@ -12,17 +12,17 @@ from click.testing import CliRunner, Result
 from tests.fix_home import name_servers
 from tests.golden.synthetic_steps import experiment as ten_steps
 
-from pgdyno.app.measuring.conditions import Conditions
-from pgdyno.app.studying import run
+from pgdyno.base.ports import Progress
 from pgdyno.cli.main import cli
 from pgdyno.cli.measuring import Measuring
-from pgdyno.experiments.records.new_experiment import Context
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.records.new_experiment import Context
+from pgdyno.measure.view.repeat import repeat_command
 from pgdyno.model.experiments.experiment import Experiment, Stopping
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.ports import Progress
-from pgdyno.report.page.repeat import repeat_command
-from pgdyno.server.process.installation import Installation
-from pgdyno.studies import accelerator_study
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.studies import run
+from pgdyno.studies.bundled import accelerator_study
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "embedded")
 

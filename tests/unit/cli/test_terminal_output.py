@@ -12,8 +12,8 @@ from rich.progress import TextColumn
 from rich.table import Table
 from tests.hostile_strings import HOSTILE, WRITABLE
 
+from pgdyno.base.terminal import printable
 from pgdyno.cli.output import Bar, Lines, echo, print_file, print_json, print_wide
-from pgdyno.model.terminal import printable
 
 STEERING = [
     "\x07",

@@ -10,12 +10,12 @@ from click.testing import CliRunner
 from tests.golden.synthetic import READ_ONLY, experiment, plan
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.app.tuning.tuner import Tuned
+from pgdyno.base.errors import PermissionNotGivenError, PgdynoError, SettingError, UsageError
 from pgdyno.cli._tuning_in_place import apply_command, closing_text, restarts_text
 from pgdyno.cli.main import cli
-from pgdyno.model.errors import PermissionNotGivenError, PgdynoError, SettingError, UsageError
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.tuning.tuning import TUNED
+from pgdyno.tune.tuner import Tuned
 
 
 def refused(text: str) -> PgdynoError:

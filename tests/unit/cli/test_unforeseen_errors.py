@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.cli.main import say_unforeseen
-from pgdyno.model.servers.guc import normalise
+from pgdyno.postgres.guc import normalise
 
 
 def test_an_unforeseen_error_is_one_message_with_its_place(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,5 +19,5 @@ def test_an_unforeseen_error_is_one_message_with_its_place(capsys: pytest.Captur
     steered = "\N{REPLACEMENT CHARACTER}"
     said = f"no number: {steered}]0;title{steered} {steered}abc"
     assert first == f"pgdyno: ERROR:  unforeseen ValueError: {said}  (PGD-900)"
-    assert others[0].startswith("DETAIL:  raised in model/servers/guc.py:")
+    assert others[0].startswith("DETAIL:  raised in postgres/guc.py:")
     assert others[1].startswith("HINT:  this is a mistake in pgdyno: please report it with these lines")

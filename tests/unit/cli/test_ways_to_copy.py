@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from pgdyno.base.errors import UsageError
 from pgdyno.cli.main import cli
-from pgdyno.model.errors import UsageError
 
 
 @pytest.mark.parametrize(

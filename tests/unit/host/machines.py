@@ -16,11 +16,11 @@ from typing import Any
 
 from tests.host_trees import unpack
 
+from pgdyno.base.document import to_document
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
+from pgdyno.host.host import Host, Mount
 from pgdyno.host.machine.inspection import inspect_tree
-from pgdyno.model.document import to_document
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Host, Mount
 
 HOSTS = Path(__file__).resolve().parents[2] / "fixtures" / "hosts"
 MACHINES = sorted(path.stem for path in HOSTS.glob("*.tree"))

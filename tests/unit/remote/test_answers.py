@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.errors import RemoteHostError
+from pgdyno.base.errors import RemoteHostError
 from pgdyno.remote.answers import ClockAnswer, Failed, ProbeAnswer, WakeUpAnswer, parse_answer
 
 

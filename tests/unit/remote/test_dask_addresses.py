@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import PgdynoError, RefusedError, UsageError
+from pgdyno.base.errors import PgdynoError, RefusedError, UsageError
 from pgdyno.remote import dask_scheduler as schedulers
 from pgdyno.remote.dask_scheduler import TlsFiles, dask_scheduler
 

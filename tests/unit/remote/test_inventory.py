@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.model.errors import HostsFileError
+from pgdyno.base.errors import HostsFileError
 from pgdyno.remote.inventory import cell_document, read_inventory
 
 FILE = Path("lab.ini")

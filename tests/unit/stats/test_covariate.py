@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pgdyno.model.facts import Unknown
+from pgdyno.base.facts import Unknown
 from pgdyno.stats.covariate import Adjusted, Trial, adjust_for_covariate, differs_between_arms
 from pgdyno.stats.sample import FloatArray
 

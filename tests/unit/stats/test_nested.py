@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.facts import Unknown
 from pgdyno.stats import nested
 from pgdyno.stats.sample import Sample
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, Stopping
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.documents import SCHEMA_VERSION, dump_experiment, experiment_schema, load_experiment

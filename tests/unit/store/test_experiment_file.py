@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import ExperimentFileError
+from pgdyno.base.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import Phase
 from pgdyno.store.experiment_file import DESIGN_KEYS, read_experiment_file
 

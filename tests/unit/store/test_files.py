@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.store.files import write_whole
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import HostsFileError
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.model.errors import HostsFileError
 from pgdyno.store.hosts_file import HostTable, read_hosts_file
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/two-machines.md"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden.synthetic import READ_ONLY, experiment
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import slices_csv

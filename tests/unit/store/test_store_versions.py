@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import StorageError
+from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Slice
 from pgdyno.store.experiments import ExperimentStore
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import StorageError, UsageError
+from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Space
 from pgdyno.model.tuning.tuning import Removal, RoundRatios, Trial, TrialRound, TrialState, Tuning

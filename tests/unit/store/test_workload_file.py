@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import StorageError, UsageError
+from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.model.experiments.captured import (
     ArrayOf,
     Between,
@@ -27,7 +27,7 @@ from pgdyno.model.experiments.captured import (
     SameValue,
 )
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
-from pgdyno.model.servers.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import read_workload_file, workload_name, write_workload_file
 
 SEEN = Seen(calls=3, time_ms=1.5, rows=3, blocks=12, wal_records=0)

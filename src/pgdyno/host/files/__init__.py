@@ -1,1 +1,1 @@
-"""Files of the inspected host, and the formats in which the kernel writes values."""
+"""Files of /proc and /sys, and how root reads and writes files of others."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import Tree, parsed
-from pgdyno.model.facts import Fact
-from pgdyno.model.hosts.msr import register_of
+from pgdyno.host.msr import register_of
 
 _LIMIT_BYTES = 4096  # a page, which is what the kernel gives at most for one value
 
@@ -15,7 +15,7 @@ _LIMIT_BYTES = 4096  # a page, which is what the kernel gives at most for one va
 def read_kernel_files(tree: Tree, patterns: Iterable[str]) -> dict[str, Fact[str]]:
     """Return the first line of every file that a pattern names, by path.
 
-    Registers are named as ``model/hosts/msr.py`` says.
+    Registers are named as ``host/msr.py`` says.
 
     ``*`` stands for any one name in a directory: ``/sys/block/*/queue/scheduler``. A path without it that
     leads nowhere is unknown; a pattern that matches nothing adds nothing.

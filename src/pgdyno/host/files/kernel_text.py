@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.cpu_list import parse_cpu_list
+from pgdyno.base.facts import Unknown
+from pgdyno.host.cpu_list import parse_cpu_list
 
 _SIZE = re.compile(r"^(\d+)\s*([KMG]?)B?$", re.IGNORECASE)
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from pgdyno.model.facts import Fact, Unknown, unknown
+from pgdyno.base.facts import Fact, Unknown, unknown
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import EMPTY, Tree
+from pgdyno.host.kernel_file import SYSCTL_ROOT
 from pgdyno.host.machine.cpu import inspect_cpu
-from pgdyno.model.facts import Fact
-from pgdyno.model.hosts.kernel_file import SYSCTL_ROOT
 
 _SYSTEMD, _UDEV = "/run/systemd/system", "/run/udev"
 _SYSCTL_PROGRAMS = ("/usr/sbin/sysctl", "/sbin/sysctl", "/usr/bin/sysctl", "/bin/sysctl")

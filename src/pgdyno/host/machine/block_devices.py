@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.kernel_text import chosen, flag, kilobytes, number
 from pgdyno.host.files.tree import Tree, parsed
-from pgdyno.model.facts import Fact
-from pgdyno.model.hosts.host import BlockDevice
+from pgdyno.host.host import BlockDevice
 
 _DIRECTORY = "/sys/block"
 _NO_DISKS = re.compile(r"^(loop|ram|zram|sr|fd)\d+$")  # images, memory and removable media hold no database

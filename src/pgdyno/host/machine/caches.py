@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pgdyno.host.cache import Cache
 from pgdyno.host.files.kernel_text import number, size_bytes
 from pgdyno.host.files.tree import Tree
-from pgdyno.model.hosts.cache import Cache
 
 _DIRECTORY = "/sys/devices/system/cpu/cpu0/cache"
 

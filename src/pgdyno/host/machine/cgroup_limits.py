@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.kernel_text import cpu_list, number
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cgroups import Membership, read_hierarchy
-from pgdyno.model.facts import Fact, Unknown, unknown
 
 T = TypeVar("T")
 Parsers: TypeAlias = Mapping[str, Callable[[str], T | Unknown]]  # file name → parser

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, parsed
 from pgdyno.host.machine.mounts import MountEntry, read_mountinfo
-from pgdyno.model.facts import Fact, Unknown
 
 _UNIFIED = ""  # the controller name in the line of v2, "0::/path"
 _IN_EVERY_GROUP = "cgroup.procs"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.kernel_text import cpu_list, flag, key_values, size_bytes
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, first_known, parsed, together
+from pgdyno.host.host import Cpu
 from pgdyno.host.machine.virtualisation import inspect_virtualisation
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Cpu
 
 _CPUS = "/sys/devices/system/cpu"
 _EVENT_SOURCES = "/sys/bus/event_source/devices"

@@ -13,10 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.base.errors import ServerError
+from pgdyno.base.facts import Unknown
+from pgdyno.host.host_cpu import HostCpu
 from pgdyno.host.processes.processes import TICKS_PER_S
-from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.host_cpu import HostCpu
 
 ALL_CPUS = "cpu"
 _PROC, _BLOCK_DEVICES = Path("/proc"), Path("/sys/dev/block")

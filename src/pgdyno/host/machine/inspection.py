@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree, first_known, parsed
+from pgdyno.host.host import Host
 from pgdyno.host.machine.block_devices import inspect_block_devices
-from pgdyno.host.machine.cache_allocation import inspect_cache_allocation
+from pgdyno.host.machine.cache_support import inspect_cache_allocation
 from pgdyno.host.machine.cpu import inspect_cpu, online_cpus
 from pgdyno.host.machine.kernel import hostname, inspect_kernel
 from pgdyno.host.machine.limits import Capacity, inspect_limits
@@ -16,8 +18,6 @@ from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.host.machine.mounts import inspect_mounts
 from pgdyno.host.machine.network import inspect_nics
 from pgdyno.host.machine.owners import find_owners
-from pgdyno.model.facts import Fact
-from pgdyno.model.hosts.host import Host
 
 
 def inspect_host(

@@ -8,9 +8,9 @@ import shlex
 import zlib
 from typing import BinaryIO
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import Tree, first_known
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Kernel
+from pgdyno.host.host import Kernel
 
 SYSCTLS = (
     "vm.swappiness",

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.kernel_text import cpu_list, key_values, number, size_bytes
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree, parsed, together
+from pgdyno.host.host import Limits
 from pgdyno.host.machine import cgroup_limits as groups
 from pgdyno.host.machine.cgroups import Membership, cgroup_version, read_membership
 from pgdyno.host.machine.memory import meminfo
 from pgdyno.host.machine.mounts import MountEntry, read_mountinfo
-from pgdyno.model.facts import Fact, Unknown, unknown
-from pgdyno.model.hosts.host import Limits
 
 N = TypeVar("N", int, float)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.kernel_text import chosen, key_values, number, size_bytes
 from pgdyno.host.files.tree import Tree, parsed, together
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import HugePagePool, Memory
+from pgdyno.host.host import HugePagePool, Memory
 
 _POOLS = "/sys/kernel/mm/hugepages"
 _POOL_NAME = re.compile(r"^hugepages-(\d+)kB$")

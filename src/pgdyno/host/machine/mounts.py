@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import Tree, parsed
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Mount
+from pgdyno.host.host import Mount
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, parsed, together
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.host import Nic
+from pgdyno.host.host import Nic
 
 _DIRECTORY = "/sys/class/net"
 

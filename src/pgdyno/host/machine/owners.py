@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import Tree, parsed
+from pgdyno.host.host import Owner
 from pgdyno.host.processes.processes import process_ids
-from pgdyno.model.facts import Fact
-from pgdyno.model.hosts.host import Owner
 
 _ACTIVE_PROFILE = "/etc/tuned/active_profile"
 _TLP_HAS_SET = "/run/tlp/last_pwr"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.machine.cpu_times import ALL_CPUS, parse_cpu_times
 from pgdyno.host.machine.mounts import mount_of, read_mountinfo
-from pgdyno.model.facts import Fact, Unknown
 
 _SWITCHES = re.compile(r"^ctxt (\d+)", re.MULTILINE)
 _SECTOR_BYTES = 512  # /proc/diskstats counts these whatever the disk's own sector size is

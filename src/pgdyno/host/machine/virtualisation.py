@@ -6,10 +6,10 @@ the process's own: a server may run in one and pgdyno beside it.
 
 from __future__ import annotations
 
+from pgdyno.base.facts import Fact, unknown
 from pgdyno.host.files.kernel_text import key_values
 from pgdyno.host.files.tree import EMPTY, Tree
 from pgdyno.host.machine.mounts import mount_of, read_mountinfo
-from pgdyno.model.facts import Fact, unknown
 
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO in Linux, include/linux/proc_ns.h
 _RELEASE = "/proc/sys/kernel/osrelease"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pgdyno.host.awake import MAY_SHRINK, POLL_NS, POLLING
 from pgdyno.host.files.tree import Tree
-from pgdyno.model.experiments.awake import MAY_SHRINK, POLL_NS, POLLING
 
 _WORDS = ("idle=", "cpuidle", "haltpoll", "intel_idle", "processor.max_cstate", "nohlt", "nohz")
 

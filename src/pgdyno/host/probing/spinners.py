@@ -17,13 +17,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.base.errors import PrivilegeError, ServerError
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.kernel_text import cpu_list
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cgroup_limits import NO_LIMIT, cpu_limits
 from pgdyno.host.machine.cgroups import Hierarchy, read_hierarchy, read_membership
 from pgdyno.host.machine.cpu import inspect_cpu
-from pgdyno.model.errors import PrivilegeError, ServerError
-from pgdyno.model.facts import Unknown
 
 _PROGRAM = Path(__file__).with_name("_spin_program.py")
 _PREFIX, _IDLE = "pgdyno-awake-", "cpu.idle"

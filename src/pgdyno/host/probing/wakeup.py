@@ -13,8 +13,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from pgdyno.model.facts import Fact, Unknown
-from pgdyno.model.hosts.probes import WakeUp
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.probes import WakeUp
 
 PROGRAM = Path(__file__).with_name("_wakeup_program.py")
 """It runs without pgdyno: on another host as well."""

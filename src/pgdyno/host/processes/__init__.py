@@ -1,1 +1,1 @@
-"""Processes and the programs that they run."""
+"""Processes, the programs that they run, and programs that pgdyno runs."""

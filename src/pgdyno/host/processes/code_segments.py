@@ -9,8 +9,8 @@ import struct
 from io import SEEK_END
 from typing import BinaryIO
 
-from pgdyno.model.facts import Unknown
-from pgdyno.model.profiles.code_segment import CodeSegment
+from pgdyno.base.facts import Unknown
+from pgdyno.host.processes.code_segment import CodeSegment
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _64_BIT_LITTLE_ENDIAN = b"\x7fELF\x02\x01"

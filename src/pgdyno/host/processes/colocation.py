@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.kernel_text import key_values
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.processes.processes import TICKS_PER_S, Process, innermost_pid, parse_stat, process_ids
-from pgdyno.model.facts import Fact, Unknown, unknown
 
 # PostgreSQL notes a backend's start shortly after the fork; /proc/stat gives the boot time in whole seconds.
 START_TOLERANCE_S = 2.0

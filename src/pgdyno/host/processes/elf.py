@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from io import SEEK_END
 from typing import BinaryIO
 
-from pgdyno.model.facts import Unknown
+from pgdyno.base.facts import Unknown
 
 AARCH64 = 183  # EM_AARCH64
 

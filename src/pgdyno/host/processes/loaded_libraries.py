@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import EMPTY, Tree
 from pgdyno.host.processes.elf import defined_functions
-from pgdyno.model.facts import Unknown
 
 _C_LIBRARY = re.compile(
     r"/(usr/)?lib(32|64)?(/[\w.-]+-linux-[\w.-]+)?"

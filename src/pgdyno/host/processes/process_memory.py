@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import Tree
-from pgdyno.model.facts import Fact
-from pgdyno.model.profiles.process_memory import MemoryMapping
+from pgdyno.host.processes.memory_mapping import MemoryMapping
 
 _FIELDS = 5  # before the path
 

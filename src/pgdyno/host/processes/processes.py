@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import Tree, parsed
-from pgdyno.model.facts import Fact, Unknown
 
 # USER_HZ, the unit of times in /proc, is 100 on every architecture of Linux but Alpha.
 TICKS_PER_S = 100

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from select import select
 
-from pgdyno.model.errors import ServerError
+from pgdyno.base.errors import ServerError
 
 _ANSWER_LIMIT_S = 10.0
 _END_LIMIT_S = 30.0

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pgdyno.base.errors import ServerError
 from pgdyno.host.tracing.controlled import ControlledPerf, Wrap, controlled
-from pgdyno.model.errors import ServerError
 
 _STACK_BYTES = 8192  # copied with each sample, to find callers by; the least that perf's manual suggests
 _ANSWER_LIMIT_S = 10.0
 STACKS: Final = "pid,time,ip,sym,dso"
-"""The fields of a sample's text, for ``profiling/stacks.py``."""
+"""The fields of a sample's text, for ``profile/stacks.py``."""
 SCHEDULING: Final = "tid,cpu,time,event,trace"
-"""The fields of a scheduler's event, for ``profiling/scheduling.py``."""
+"""The fields of a scheduler's event, for ``profile/scheduling.py``."""
 
 
 def find_perf() -> str | None:

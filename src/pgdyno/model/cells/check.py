@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgdyno.base.facts import Unknown
+from pgdyno.host.probes import WakeUp
 from pgdyno.model.cells.cell import CellHost
-from pgdyno.model.facts import Unknown
-from pgdyno.model.hosts.probes import WakeUp
 
 
 @dataclass(frozen=True)

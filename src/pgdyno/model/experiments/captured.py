@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Literal
 
 from pgdyno.model.experiments.invariant import Invariant
-from pgdyno.model.servers.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Seen
 
 Distribution = Literal["uniform", "gaussian", "pareto", "zipfian"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from pgdyno.host.awake import Awake
 from pgdyno.model.experiments.at_load import AtLoad
-from pgdyno.model.experiments.awake import Awake
 from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.load_hosts import LoadHosts
@@ -152,7 +152,7 @@ class Slice:
 
     Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted
     part, ``latencies`` is the histogram of those that the block's latencies are of, in us, as text of
-    ``experiments/blocks/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
+    ``measure/blocks/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
     """
 
     arm: int

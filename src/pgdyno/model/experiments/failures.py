@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pgdyno.model import numbers
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.base import numbers
+from pgdyno.base.errors import GeneratorFailedError
 
 MOST_FAILED_SHARE = 0.05
 """Of a server's transactions. Arbitrary: with more, a rate is mostly that of making errors."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant, require_measurable, setting_key
 
@@ -18,7 +18,7 @@ _MOST_VARIANTS = 1_000  # arbitrary: one round of so many takes hours
 
 @dataclass(frozen=True)
 class Study:
-    """The input of ``pgdyno run``: bundled in ``studies/``, a TOML file, or made by a command.
+    """The input of ``pgdyno run``: bundled in ``studies/bundled/``, a TOML file, or made by a command.
 
     The first variant is the baseline that all others are compared with. Of an adaptive one, which has no
     other, each round measures the cells of a grid by which knees are found soonest.

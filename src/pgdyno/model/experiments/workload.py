@@ -174,7 +174,7 @@ class CapturedLoad:
 
 
 Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchStep | CapturedLoad
-"""What is run. Which way it is measured follows from this: ``app/measuring/rounds.py``."""
+"""What is run. Which way it is measured follows from this: ``measure/rounds.py``."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""Plans, changes and receipts."""
+"""Plans, changes, receipts and builds."""

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pgdyno.base.ports import Found
 from pgdyno.model.plans.plan import ACCOUNT, HOST_KINDS, Change, Finding
-from pgdyno.model.ports import Found
 
 
 class ReceiptState(StrEnum):

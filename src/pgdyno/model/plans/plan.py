@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from pgdyno.model.hosts.msr import register_of
+from pgdyno.host.msr import register_of
 
 
 class Layer(StrEnum):
@@ -46,7 +46,7 @@ KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE, ACCOUNT = "persisted_file", "account"
 CACHE_MOUNT, CACHE_GROUP = "cache_mount", "cache_group"
 CACHE_KINDS = (CACHE_MOUNT, CACHE_GROUP)
-"""Kinds of changes that divide the processor's caches, see ``model/hosts/cache_allocation.py``."""
+"""Kinds of changes that divide the processor's caches, see ``host/cache_allocation.py``."""
 HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, *CACHE_KINDS, PERSISTED_FILE, ACCOUNT)
 """Kinds of changes that are made on the machine: they concern everything that runs there."""
 PG_CTL_OPTIONS, PROGRAM_LINK = "pg_ctl_options", "program_link"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 
 LEVELS = ("o2", "o3")
 UNHARDENED = "unhardened"
@@ -30,7 +30,6 @@ _OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED, PATCHED}
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
-PACKAGED = "usr/lib/pgdyno"  # where Debian packages of builds have them, each in a directory of its name
 PLAIN = "o2"  # what faster builds are held against
 PATCHES_VARIABLE = "PGDYNO_PATCHES"
 """Given to configure with the patches' names, so that the server says them itself: CONFIGURE of pg_config."""

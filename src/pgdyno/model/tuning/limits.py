@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.model import numbers
-from pgdyno.model.numbers import SPACE
+from pgdyno.base import numbers
+from pgdyno.base.numbers import SPACE
 
 
 class OverLimitError(Exception):

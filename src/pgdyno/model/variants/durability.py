@@ -1,6 +1,6 @@
 """The durability lock's one list: settings that can lose committed data, and their safe values.
 
-``levers/engine/durability.py`` refuses whatever else is planned; ``Variant`` marks whatever else is measured.
+``plan/engine/durability.py`` refuses whatever else is planned; ``Variant`` marks whatever else is measured.
 """
 
 from __future__ import annotations

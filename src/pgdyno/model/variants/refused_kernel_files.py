@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
-from pgdyno.model.hosts.kernel_file import SYSCTL_ROOT
+from pgdyno.host.kernel_file import SYSCTL_ROOT
 
 _SYSCTLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pgdyno.model.errors import DurabilityError, VariantError
-from pgdyno.model.hosts.kernel_file import display_name
+from pgdyno.base.errors import DurabilityError, VariantError
+from pgdyno.host.kernel_file import display_name
 from pgdyno.model.variants.durability import unsafe_settings
 from pgdyno.model.variants.refused_settings import why_refused
 from pgdyno.model.variants.server_environment import why_not_given
@@ -109,7 +109,7 @@ def is_guc(key: str) -> bool:
 def require_measurable(variants: Iterable[Variant]) -> None:
     """Refuse settings that no server started by pgdyno may have, whatever study requests them.
 
-    Which of the kernel's files may be changed is ``app/changes/allowed_files.py``'s.
+    Which of the kernel's files may be changed is ``apply/allowed_files.py``'s.
     Raises: VariantError with the key and the reason.
     """
     for variant in variants:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 
-from pgdyno.model.hosts.kernel_file import sysctl_path
-from pgdyno.model.hosts.msr import register_of
+from pgdyno.host.kernel_file import sysctl_path
+from pgdyno.host.msr import register_of
 
 ENVIRONMENT = "env."
 SCHEDULING_POLICY = "process.scheduling_policy"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from pgdyno.model import numbers
+from pgdyno.base import numbers
 from pgdyno.model.plans.plan import MemoryProof
 from pgdyno.report.charts.labels import fitted
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text

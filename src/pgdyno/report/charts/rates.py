@@ -8,7 +8,7 @@ from math import ceil
 
 from markupsafe import Markup
 
-from pgdyno.model import numbers
+from pgdyno.base import numbers
 from pgdyno.model.experiments.step_record import Stall
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.marks import arm_class

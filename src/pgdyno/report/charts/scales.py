@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from pgdyno.model import numbers
+from pgdyno.base import numbers
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _WIDE_SPAN = 3.0  # from here on even steps of percentages are too uneven on the axis

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.model import numbers
+from pgdyno.base import numbers
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.labels import BOLD_PX, fitted
 from pgdyno.report.charts.scales import RatioScale, ratio_scale

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno.model import numbers
-from pgdyno.model.servers.guc import format_with_unit
+from pgdyno.base import numbers
+from pgdyno.postgres.guc import format_with_unit
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NOT_CONFIGURED = ("default", "override", "client", "session", "interactive")
@@ -189,7 +189,7 @@ def _known(node: Any) -> Any:
 
 
 def _is_fact(node: Any) -> bool:
-    """Whether a node is a fact as ``model/document.py`` writes it."""
+    """Whether a node is a fact as ``base/document.py`` writes it."""
     return isinstance(node, Mapping) and ("unknown" in node or ("value" in node and "source" in node))
 
 

@@ -14,9 +14,9 @@ from functools import lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from pgdyno.model import numbers
-from pgdyno.model.names import sentence
-from pgdyno.model.terminal import printable
+from pgdyno.base import numbers
+from pgdyno.base.terminal import printable
+from pgdyno.base.text import sentence
 
 _STYLE = "page.css"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from pgdyno.model.errors import SettingError
+from pgdyno.base.errors import SettingError
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
-from pgdyno.model.servers.guc import normalise
 from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.guc import normalise
 from pgdyno.report.elements.facts import setting_value
 
 NOT_RECORDED = "–"

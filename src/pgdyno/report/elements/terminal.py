@@ -10,8 +10,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from pgdyno.base.terminal import printable
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.model.terminal import printable
 from pgdyno.report.elements.tables import Table
 
 _ENDLESS = 10_000  # characters

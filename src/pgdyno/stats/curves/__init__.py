@@ -1,1 +1,1 @@
-"""Rates over levels: the knee, and laws that are fitted."""
+"""Rates over levels: which levels to measure, the knee, and laws that are fitted."""

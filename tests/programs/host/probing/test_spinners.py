@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.fix_servers import wait_until
-from tests.unit.journal.machines import put
+from tests.unit.apply.machines import put
 
+from pgdyno.base.errors import PrivilegeError
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
-from pgdyno.model.errors import PrivilegeError
-from pgdyno.model.facts import Unknown
 
 CPU = "/sys/devices/system/cpu"
 GROUP = "/sys/fs/cgroup"

@@ -16,6 +16,7 @@ import pytest
 from tests.fix_servers import START_LIMIT_S, STOP_LIMIT_S, RealServer, as_unprivileged
 from tests.unit.host.machines import FixtureTree
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.processes.colocation import (
     Backend,
     boot_time_s,
@@ -23,7 +24,6 @@ from pgdyno.host.processes.colocation import (
     find_postmaster,
     locate_postmaster,
 )
-from pgdyno.model.facts import Fact, Unknown
 
 BOOT_S = 1_730_000_000
 DATA = "/var/lib/postgresql/16/main"

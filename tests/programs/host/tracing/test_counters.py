@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import ServerError
 from pgdyno.host.tracing.counters import counting, try_counters
 from pgdyno.host.tracing.perf import find_perf
-from pgdyno.model.errors import ServerError
-from pgdyno.profiling.perf_stat import parse_perf_stat
+from pgdyno.profile.perf_stat import parse_perf_stat
 
 pytestmark = pytest.mark.skipif(
     find_perf() is None, reason="perf is not installed: apt-get install linux-perf"

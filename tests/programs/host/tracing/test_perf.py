@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import wait_until
 
+from pgdyno.base.errors import ServerError
 from pgdyno.host.tracing.perf import STACKS, find_perf, read_recording, recording, sampling
-from pgdyno.model.errors import ServerError
-from pgdyno.profiling.stacks import parse_stacks
+from pgdyno.profile.stacks import parse_stacks
 
 NAMES = Path("/proc/kallsyms")
 installed = pytest.mark.skipif(

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.host.cache import Cache
 from pgdyno.host.tracing.valgrind import Valgrind, find_valgrind, output_of, trace_of, unknown_instruction
-from pgdyno.model.hosts.cache import Cache
-from pgdyno.profiling.callgrind import TAKEN, parse_callgrind
-from pgdyno.profiling.misses.lru import SplitCaches, split_caches
-from pgdyno.profiling.misses.tally import tally
-from pgdyno.profiling.simulated_caches import simulated_caches
+from pgdyno.profile.callgrind import TAKEN, parse_callgrind
+from pgdyno.profile.misses.lru import SplitCaches, split_caches
+from pgdyno.profile.misses.tally import tally
+from pgdyno.profile.simulated_caches import simulated_caches
 
 pytestmark = [
     pytest.mark.skipif(find_valgrind() is None, reason="valgrind is not installed: apt-get install valgrind"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.facts import Fact, unknown
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
-from pgdyno.model.facts import Fact, unknown
 
 
 @pytest.fixture

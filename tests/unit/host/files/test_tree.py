@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.host.machines import FixtureTree
 
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree, first_known, parsed, together
-from pgdyno.model.facts import Fact, Unknown, unknown
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cgroup_limits import cpu_limits
 from pgdyno.host.machine.cgroups import (
@@ -21,7 +22,6 @@ from pgdyno.host.machine.cgroups import (
 )
 from pgdyno.host.machine.limits import available_memory, smallest
 from pgdyno.host.machine.mounts import MountEntry
-from pgdyno.model.facts import Fact, Unknown
 
 
 def v1(controllers: str, root: str = "/", mount_point: str | None = None) -> MountEntry:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.host.machines import load
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cpu import (
     architecture_of,
@@ -19,7 +20,6 @@ from pgdyno.host.machine.cpu import (
     model_of,
     online_cpus,
 )
-from pgdyno.model.facts import Fact, Unknown
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
+from pgdyno.base.errors import ServerError
+from pgdyno.base.facts import Unknown
 from pgdyno.host.machine.cpu_times import CpuTimes, parse_cpu_times, read_host_cpu
-from pgdyno.model.errors import ServerError
-from pgdyno.model.facts import Unknown
 
 STAT = """cpu  900 0 900 9000 0 0 0 90 0 0
 cpu0 100 10 20 500 5 1 2 3 0 0

@@ -12,8 +12,8 @@ import pytest
 from tests.fix_servers import RealServer
 from tests.unit.host.machines import FixtureTree, load
 
+from pgdyno.base.facts import unknown
 from pgdyno.host.machine.inspection import inspect_host, inspect_tree
-from pgdyno.model.facts import unknown
 
 
 def test_the_running_host_is_what_the_standard_library_says() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.kernel import inspect_kernel, options_of_compiler, parse_os_release
-from pgdyno.model.facts import Fact, Unknown
 
 
 @pytest.mark.parametrize(

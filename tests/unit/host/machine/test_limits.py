@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.host.machines import FixtureTree, load
 
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE
 from pgdyno.host.machine.cgroup_limits import (
     NO_LIMIT,
@@ -22,7 +23,6 @@ from pgdyno.host.machine.cgroup_limits import (
 )
 from pgdyno.host.machine.cgroups import read_membership
 from pgdyno.host.machine.limits import available_memory, narrowest, parse_rlimits, parse_seccomp, smallest
-from pgdyno.model.facts import Fact, Unknown, unknown
 
 HOST = Fact(100, "host")
 FORBIDDEN: Fact[int] = unknown("permission denied", "group")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.mounts import (
     MountEntry,
@@ -18,7 +19,6 @@ from pgdyno.host.machine.mounts import (
     parse_mountinfo,
     unescape,
 )
-from pgdyno.model.facts import Fact, Unknown, unknown
 
 # The manual page's own example, with two optional fields added to the second line.
 TEXT = r"""36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue

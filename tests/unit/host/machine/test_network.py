@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.unit.host.machines import FixtureTree, load
 
+from pgdyno.base.facts import unknown
 from pgdyno.host.files.tree import Tree
+from pgdyno.host.host import Nic
 from pgdyno.host.machine.network import inspect_nics
-from pgdyno.model.facts import unknown
-from pgdyno.model.hosts.host import Nic
 
 
 def only_nic(tree: Tree) -> Nic:

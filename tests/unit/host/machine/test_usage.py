@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.usage import (
     DeviceCounters,
@@ -17,7 +18,6 @@ from pgdyno.host.machine.usage import (
     read_device,
     read_system,
 )
-from pgdyno.model.facts import Fact, Unknown
 
 STAT = """cpu  100 10 20 500 5 1 2 3 7 0
 cpu0 60 10 10 250 5 1 1 1 7 0

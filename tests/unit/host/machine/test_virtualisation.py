@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.unit.host.machines import FixtureTree
 
+from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.cpu import first_processor
 from pgdyno.host.machine.virtualisation import inspect_virtualisation
-from pgdyno.model.facts import Fact
 
 DMI = "/sys/class/dmi/id"
 CLOCKS = "/sys/devices/system/clocksource/clocksource0/available_clocksource"

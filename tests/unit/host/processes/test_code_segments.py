@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
+from pgdyno.base.facts import Unknown
+from pgdyno.host.processes.code_segment import CodeSegment
 from pgdyno.host.processes.code_segments import read_code_segments
-from pgdyno.model.facts import Unknown
-from pgdyno.model.profiles.code_segment import CodeSegment
 
 READ, EXECUTE = 4, 1
 LOAD, NOTE = 1, 4

@@ -7,8 +7,8 @@ from io import BytesIO
 
 import pytest
 
+from pgdyno.base.facts import Unknown
 from pgdyno.host.processes.elf import AARCH64, defined_functions, read_code
-from pgdyno.model.facts import Unknown
 
 HEADER, SECTION = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ").pack(1, 2, 0, 1, 0, 0)  # a function, whose name is at 1

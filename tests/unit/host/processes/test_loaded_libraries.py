@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.elf import defined_functions
 from pgdyno.host.processes.loaded_libraries import inspect_libraries, loader_variables, mapped_programs
-from pgdyno.model.facts import Unknown
 
 MAPS = """\
 55d0c0a00000-55d0c0b00000 r--p 00000000 fe:00 11 /usr/lib/postgresql/15/bin/postgres

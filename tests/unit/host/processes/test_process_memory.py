@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 
+from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
+from pgdyno.host.processes.memory_mapping import MemoryMapping
 from pgdyno.host.processes.process_memory import mappings_in, read_mappings, read_places
-from pgdyno.model.facts import Unknown
-from pgdyno.model.profiles.process_memory import MemoryMapping
 
 NO_PROCESS = 4_194_305  # above the kernel's largest number
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pgdyno.base.facts import Unknown
 from pgdyno.host.processes.processes import Process, innermost_pid, parse_stat, scheduling_policy
-from pgdyno.model.facts import Unknown
 
 STAT = (
     "5215 (postgres) S 1946 5215 5215 0 -1 4194624 1340 0 2 0 1 3 0 0 20 0 1 0 160042 226660352 4831 "

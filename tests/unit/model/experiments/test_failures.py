@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.errors import GeneratorFailedError
+from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.model.experiments.failures import Failures, added_up, failed_share, failures_text, require_few
 
 

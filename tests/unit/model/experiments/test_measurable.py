@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.errors import VariantError
+from pgdyno.base.errors import VariantError
 from pgdyno.model.experiments.study import cross
 from pgdyno.model.variants.variant import Variant, parse_variant, require_measurable
 from pgdyno.store.experiment_file import read_experiment_file

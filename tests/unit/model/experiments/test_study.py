@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.study import cross, on_servers, unique_names
 from pgdyno.model.variants.variant import Variant
 

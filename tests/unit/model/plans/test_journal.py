@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.journal.receipts import TARGET
+from tests.unit.apply.receipts import TARGET
 
 from pgdyno.model.plans.journal import Drift, RevertResult
 

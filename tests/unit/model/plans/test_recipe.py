@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.errors import UsageError
+from pgdyno.base.errors import UsageError
 from pgdyno.model.plans.recipe import Recipe, parse_recipe, patched, patches_in
 
 

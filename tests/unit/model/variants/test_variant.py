@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.model.errors import VariantError
+from pgdyno.base.errors import VariantError
 from pgdyno.model.variants.variant import Variant, parse_variant
 
 

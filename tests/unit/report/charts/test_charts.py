@@ -11,6 +11,7 @@ import pytest
 from markupsafe import Markup
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment, plan
 
+from pgdyno.measure.view.figures import forest_figure, memory_figure, ratio_figure, value_figure
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Decision, Interval
 from pgdyno.model.plans.plan import MemoryItem, MemoryProof
@@ -19,7 +20,6 @@ from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
 from pgdyno.report.charts.marks import arm_shape, mark
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption, tag
 from pgdyno.report.elements.tables import Figure
-from pgdyno.report.page.figures import forest_figure, memory_figure, ratio_figure, value_figure
 
 HOSTILE = '<script>alert("x")</script>&"\'><svg onload=y>'
 PLACES = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height")

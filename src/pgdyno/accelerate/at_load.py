@@ -1,0 +1,119 @@
+"""Latencies at the usual load, after the decision of ``accelerate``; no verdict.
+
+The verdicts are of a closed loop, where a faster server gets more work. Here both servers get the same
+transactions at the same instants, 60 % of what the baseline can do; latencies count from the intended start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import TypeAlias
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import HugePagesError, MemoryProofError, PgdynoError
+from pgdyno.base.ports import Progress
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.decisions.time_needed import time_needed
+from pgdyno.measure.design.schedule import for_arms
+from pgdyno.measure.verdicts.at_load import latencies_at_load, rates_at_load
+from pgdyno.model.experiments.at_load import AT_LOAD
+from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DRIVER, Workload
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
+from pgdyno.store.experiments import open_store
+
+Measured: TypeAlias = Callable[[Study, Conditions, Progress], Experiment]
+
+SHARE = 0.6
+FROM_BUDGET_S = 900.0
+"""Shorter budgets go to the decision alone."""
+
+_ROUNDS = MINIMUM_ROUNDS_FOR_VERDICT  # intervals take as many
+_NO_ROOM = (HugePagesError, MemoryProofError)
+_SLICE_S = 0.5  # most transactions that are due in a turn should end in it
+
+
+def time_at_load_s(conditions: Conditions, budget_s: float, servers: int) -> float:
+    """Return about how long it takes; 0 where it is not measured.
+
+    Arrivals are the same for both servers only in turns, and by our own generator. ``servers`` are measured
+    for the decision, which comes first: what it takes at least has to be left of the budget.
+    """
+    workloads = tuple(conditions.workloads.values())
+    is_possible = conditions.design.kind is DesignKind.DUET and all(map(_has_arrivals, workloads))
+    if budget_s < FROM_BUDGET_S or not is_possible:
+        return 0.0
+    data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
+    decision = time_needed(workloads, for_arms(servers, conditions.design), servers, data_sets)
+    needed = time_needed(workloads, _design(conditions.design), 2, ())
+    time_s = needed.preparation_s + _ROUNDS * needed.round_s
+    return time_s if decision.least_s + time_s <= budget_s else 0.0
+
+
+def _has_arrivals(workload: Workload) -> bool:
+    """Whether its short transactions can be given a rate."""
+    is_plain = not workload.step and not workload.statement
+    return workload.generator == DRIVER and is_plain
+
+
+def _design(design: Design) -> Design:
+    return replace(
+        design,
+        rounds=_ROUNDS,
+        blocks_per_round=1,
+        slice_s=_SLICE_S,
+        writing_slice_s=None,
+        phase=Phase.AFTER_CHECKPOINT,  # a whole cycle of checkpoints would take hours more
+        cycle_s=None,
+        stretch_s=0.0,
+    )
+
+
+def with_latencies_at_load(
+    experiment: Experiment, conditions: Conditions, progress: Progress, measured_by: Measured
+) -> Experiment:
+    """Measure at the usual load; store and return the experiment with these latencies.
+
+    It is measured by the use case ``measure``. It is decided already: a machine that has no room for this
+    makes a note. Raises: all other errors of measuring, with a hint at what was decided.
+    """
+    rates = rates_at_load(experiment, SHARE)
+    if not rates or experiment.design.kind is not DesignKind.DUET:
+        return experiment
+    progress.step(f"latencies at {numbers.share(SHARE)} of the baseline's throughput")
+    workloads = {name: replace(conditions.workloads[name], rate_tps=rate) for name, rate in rates.items()}
+    study = Study(
+        name=AT_LOAD,
+        question=f"How long do transactions take at {numbers.share(SHARE)} of the baseline's throughput?",
+        variants=tuple(one for one in experiment.variants if one.name in {experiment.baseline, PLAN}),
+        workloads=tuple(workloads),
+        design=_design(conditions.design),
+        notes=tuple(f"{name}: open loop, {rate:.0f} transactions/s" for name, rate in rates.items()),
+    )
+    alike = replace(conditions, workloads=workloads, budget_s=None, look=None)
+    try:
+        measured = measured_by(study, alike, progress)
+    except _NO_ROOM as error:
+        return _stored(_with_note(experiment, error.message))
+    except PgdynoError as error:
+        decided = f"pgdyno report {experiment.id} shows the decision made before"
+        error.hint = "; ".join(filter(None, (error.hint, decided)))
+        raise
+    if measured.design.kind is not DesignKind.DUET:
+        return _stored(_with_note(experiment, "the two servers could not take turns"))
+    return _stored(replace(experiment, at_load=latencies_at_load(measured, PLAN, rates, SHARE)))
+
+
+def _with_note(experiment: Experiment, reason: str) -> Experiment:
+    note = f"latencies at {numbers.share(SHARE)} of the baseline's throughput were not measured: {reason}"
+    return replace(experiment, notes=(*experiment.notes, note))
+
+
+def _stored(experiment: Experiment) -> Experiment:
+    with closing(open_store()) as store:
+        store.save(experiment)
+    return experiment

@@ -1,0 +1,220 @@
+"""``accelerate`` for an attached server: measured, and applied if it pays.
+
+The plan is measured on copies, or in place if allowed.
+
+By default the running server is looked at, never loaded. It is changed only if the plan is proven to pay,
+and restarted only if its owner allows that. Whatever would keep the plan from being applied is found before
+anything is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pgdyno.accelerate.accelerate import accelerate
+from pgdyno.accelerate.acceleration import Acceleration
+from pgdyno.accelerate.before_applying import before_applying, for_manager, manager_of
+from pgdyno.accelerate.in_place import accelerate_loaded
+from pgdyno.accelerate.planning import plan_for
+from pgdyno.accelerate.request import AccelerateRequest
+from pgdyno.accelerate.watch import Pace, require_counted, watch_after, watch_by_turns
+from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.base.errors import UsageError
+from pgdyno.base.ports import Progress
+from pgdyno.builds.switching.variant_switch import Switch
+from pgdyno.measure.decisions.plan_decision import PlanState
+from pgdyno.measure.decisions.watch_decision import Watched
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.likeness import LEAST_LIKENESS
+from pgdyno.model.plans.journal import ApplyResult
+from pgdyno.model.plans.plan import Plan
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.plan.attached import Attached
+from pgdyno.plan.inspection.start_check import StartCheck
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.server import ConfigurationManager
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """Permissions of a running server's owner.
+
+    ``is_standby_order_kept`` is the owner's statement, see apply.
+
+    ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
+    ``watch``: it may be tried, at this pace, although its tail of latency is unknown.
+    """
+
+    load: bool = False
+    restart: bool = False
+    any_workload: bool = False
+    is_standby_order_kept: bool = False
+    watch: Pace | None = None
+
+
+@dataclass(frozen=True)
+class AttachedAcceleration:
+    """The result on an attached server.
+
+    ``not_applied`` is the reason if nothing was applied.
+
+    ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
+    ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.
+    """
+
+    acceleration: Acceleration
+    applied: ApplyResult | None
+    not_applied: str | None
+    watched: Watched | None = None
+    handed_over: str = ""
+
+
+def accelerate_attached(
+    attached: Attached,
+    request: AccelerateRequest,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    say: Callable[[str], None],
+) -> AttachedAcceleration:
+    """Measure, and apply the plan if it pays and its restart is allowed.
+
+    ``say`` is told what applying takes, before measuring and again before the change. A configuration that
+    somebody else manages is not changed: the plan is written down for them. A plan that is faster and whose
+    tail is unknown is applied as well if it may be watched.
+    Raises: what ``accelerate``, ``apply_plan`` and watching raise.
+    """
+    if permissions.watch is not None:
+        require_counted(access)
+    server = attached.subject.server
+    if permissions.load:  # in trials, which measure what turns do not
+        request = replace(request, plan=replace(request.plan, with_unmeasured=True))
+    planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
+    for sentence in before_applying(planned.plan, server):
+        say(sentence)
+    manager = manager_of(server)
+    if manager is None or permissions.load:
+        _check_that_it_could_be_applied(planned.plan, access, permissions)
+    if permissions.load:
+        done = accelerate_loaded(
+            attached,
+            request,
+            access,
+            progress,
+            allow_restart=permissions.restart,
+            is_standby_order_kept=permissions.is_standby_order_kept,
+        )
+    else:
+        done = accelerate(request, progress)
+    return conclude(attached, done, access, progress, permissions, say)
+
+
+def conclude(
+    attached: Attached,
+    done: Acceleration,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    say: Callable[[str], None],
+) -> AttachedAcceleration:
+    """Apply the measured plan, hand it to the configuration's manager, or return the reason for neither.
+
+    Raises: what ``apply_plan`` and watching raise.
+    """
+    server = attached.subject.server
+    manager = manager_of(server)
+    reason = _reason_not_to_apply(done, permissions, manager)
+    if reason is not None:
+        is_handed_over = manager is not None and done.decision.pays and bool(done.plan.lines)
+        written = for_manager(manager, done.plan, server) if manager is not None and is_handed_over else ""
+        return AttachedAcceleration(done, None, reason, handed_over=written)
+    for sentence in before_applying(done.plan, server):
+        say(sentence)
+    if permissions.watch is not None and not done.decision.pays:
+        return _watched(attached, done, access, progress, permissions, permissions.watch)
+    progress.step(f"applying the plan to {attached.target}")
+    check = StartCheck(attached.installation, workspace())
+    return AttachedAcceleration(done, apply_plan(access, _apply_request(done.plan, permissions, check)), None)
+
+
+def _watched(
+    attached: Attached,
+    done: Acceleration,
+    access: ServerAccess,
+    progress: Progress,
+    permissions: Permissions,
+    pace: Pace,
+) -> AttachedAcceleration:
+    """Apply a plan whose tail is unknown under the eyes of the server's own traffic."""
+    plan, base = done.plan, attached.base
+    request = _apply_request(plan, permissions, StartCheck(attached.installation, workspace()))
+    switch = Switch(access, base, plan, permissions.restart, permissions.is_standby_order_kept)
+    variant = replace(base, name=PLAN, settings={**base.settings, **plan.values})
+    preview_apply(access, request)  # tries the start, which a switch does not
+    if plan.needs_restart:
+        seen = watch_after(access, partial(switch.to, variant), progress, pace)
+    else:
+        seen = watch_by_turns(access, switch, variant, progress, pace)
+    reason = None if seen.is_applied else f'its watch ended with "{seen.state}"'
+    return AttachedAcceleration(done, switch.result, reason, seen)
+
+
+def _apply_request(
+    plan: Plan, permissions: Permissions, start_check: StartCheck | None = None
+) -> ApplyRequest:
+    return ApplyRequest(
+        plan,
+        allow_restart=permissions.restart,
+        is_standby_order_kept=permissions.is_standby_order_kept,
+        start_check=start_check,
+    )
+
+
+def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permissions: Permissions) -> None:
+    if permissions.restart and plan.needs_restart and access.restarter is None:
+        raise UsageError(
+            "the plan needs a restart, and pgdyno does not know how to restart this server",
+            hint="--restart-command 'pg_ctlcluster 15 main restart', or the command that restarts it here",
+        )
+    preview_apply(access, _apply_request(plan, permissions))
+
+
+def _reason_of_the_answer(state: PlanState, permissions: Permissions) -> str | None:
+    is_to_be_watched = state is PlanState.TAIL_UNKNOWN and permissions.watch is not None
+    if state is PlanState.PAYS or is_to_be_watched:
+        return None
+    way = "; --tail watch tries it on the server" if state is PlanState.TAIL_UNKNOWN else ""
+    return f'it is applied only if it pays, and the answer is "{state}"{way}'
+
+
+def _measured_on(experiment: Experiment) -> str:
+    """Name the workloads, and how far they stand for the server's own work."""
+    workloads, likenesses = " and ".join(experiment.workloads), experiment.likenesses
+    if likenesses.keys() != set(experiment.workloads):
+        return f"{workloads}, which is not this server's own work"
+    least = min(one.least for one in likenesses.values())
+    how = "a replay" if least >= LEAST_LIKENESS else "something like a replay"
+    return f"{workloads}, {how} of captured work (likeness {least:.2f})"
+
+
+def _reason_not_to_apply(
+    done: Acceleration, permissions: Permissions, manager: ConfigurationManager | None = None
+) -> str | None:
+    if (reason := _reason_of_the_answer(done.decision.state, permissions)) is not None:
+        return reason
+    if not done.plan.lines:
+        return "there is nothing to change"
+    if manager is not None:
+        return f"{manager.name} manages the configuration of this server; the plan is below, as it takes it"
+    if not permissions.any_workload:
+        gain = "pays" if done.decision.pays else "is faster"
+        return f"it {gain} on {_measured_on(done.experiment)}; add --yes, or run pgdyno apply"
+    if done.plan.needs_restart and not permissions.restart:
+        return (
+            "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "
+            "accelerate with it"
+        )
+    return None

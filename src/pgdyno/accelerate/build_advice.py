@@ -1,0 +1,98 @@
+"""The builds that a plan may choose, and advice to make one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.builds.built_servers import optimised_builds
+from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.builds.needs.find_compiler import find_compiler
+from pgdyno.builds.needs.prerequisites import missing_error, missing_headers, missing_programs
+from pgdyno.builds.optimise.bolt import find_bolt
+from pgdyno.measure.conditions import Conditions
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, parse_recipe
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.local_machine import workspace
+
+BUILD_MINUTES = 20
+"""How long a first build takes; measured: 17 to 27 minutes on two cores, docs/guides/build.md."""
+
+BUILD_GAIN = 0.30
+"""About what it gained; measured: +27 … +46 %, docs/guides/build.md."""
+
+
+@dataclass(frozen=True)
+class BuildAdvice:
+    """The gain of another build for a plan.
+
+    ``missing`` lists the prerequisites that this host lacks for one; empty: none.
+    """
+
+    command: str
+    minutes: int
+    gain: float
+    missing: str
+
+    @property
+    def sentence(self) -> str:
+        """A sentence on a build's gain, with its duration and command or missing packages."""
+        gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
+        if self.missing:
+            return f"A profile-guided build could bring {gain}; it cannot be made here yet: {self.missing}."
+        return (
+            f"A profile-guided build takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
+            "--build; the next run uses it without asking."
+        )
+
+
+def require_patched_build(conditions: Conditions) -> None:
+    """Raise UsageError if there is no build with patches that scratch servers could run."""
+    used = conditions.installation
+    builds = builds_to_choose(conditions) or ()
+    if used is not None and not any(one.major == used.major and one.is_patched for one in builds):
+        raise UsageError(
+            f"there is no verified build of PostgreSQL {used.major} with patches",
+            hint=f"pgdyno build --source {source_of(used)} --patch NAME makes one (docs/guides/build.md)",
+        )
+
+
+def missing_for_a_build() -> str:
+    """Return the missing prerequisites of a build, with their packages; empty: none."""
+    recipe = parse_recipe(WITHOUT_BOLT if find_bolt() is None else STRONGEST)
+    missing = missing_programs()
+    try:
+        compiler = find_compiler(AUTO, recipe, None, missing)
+        missing += missing_headers(compiler.cc)
+        if missing:
+            raise missing_error(missing)
+    except InstallationError as error:
+        return "; ".join(filter(None, (error.detail, error.hint)))
+    return ""
+
+
+def build_advice(
+    conditions: Conditions,
+    layers: tuple[Layer, ...],
+    plan: Plan,
+    missing: Callable[[], str] = missing_for_a_build,
+) -> BuildAdvice | None:
+    """Return the advice on a build.
+
+    None means that one is in use already, or that none was requested.
+    """
+    used = conditions.installation
+    if used is None or plan.server is not None or Layer.COMPILER not in layers:
+        return None
+    prefix = used.bin_directory.resolve().parent
+    if any(one.resolve() == prefix for one, _ in optimised_builds(workspace())):
+        return None
+    return BuildAdvice(f"pgdyno build --source {source_of(used)}", BUILD_MINUTES, BUILD_GAIN, missing())
+
+
+def source_of(installation: Installation) -> str:
+    """Return the package source of an installation's major version, as ``pgdyno build --source`` takes it."""
+    return f"debian:{installation.major}"

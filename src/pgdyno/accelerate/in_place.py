@@ -1,0 +1,120 @@
+"""``accelerate --allow-load``: measure the plan in place, on the running server.
+
+The server's configuration as found and the plan take turns, whole trials in random order; every switch is
+an apply or a revert with its receipts, and a restart where a setting takes one. There is one candidate, so
+nothing is chosen by these figures, and they are not measured afresh.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from pgdyno.accelerate.acceleration import Acceleration
+from pgdyno.accelerate.planning import plan_for
+from pgdyno.accelerate.request import AccelerateRequest
+from pgdyno.apply.host_state import this_host
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.base.errors import PermissionNotGivenError
+from pgdyno.base.ports import Progress
+from pgdyno.builds.switching.variant_switch import Switch
+from pgdyno.host.probing.spinners import burstable_type
+from pgdyno.measure.arenas.opening import open_attached_arena
+from pgdyno.measure.awake.awake import as_booted_beside
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.decisions.plan_decision import decide_plan
+from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
+from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.design.workload_order import workloads_by_server
+from pgdyno.measure.evidence import document_of
+from pgdyno.measure.experiment import ExperimentRun
+from pgdyno.measure.records.new_experiment import Context
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.variants.variant import Variant
+from pgdyno.plan.attached import Attached
+from pgdyno.store.experiments import open_store
+
+_NOTE = (
+    "measured on the running server itself: its CPU time includes all other work on it, and it is restarted "
+    "between trials only where a setting takes that"
+)
+_SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the data set; only budgets use it
+
+
+def restarts_at_most(request: AccelerateRequest) -> int:
+    """Return a bound on restarts: into the plan and out of it for every data set in every round.
+
+    One more brings the plan into force at the end.
+    """
+    groups = len(workloads_by_server([*request.conditions.workloads.values()]))
+    return 2 * groups * _design(request).rounds + 1
+
+
+def _design(request: AccelerateRequest) -> Design:
+    """Return the design; its rounds are fixed beforehand, because each may restart the server."""
+    needed = loaded_time(request)
+    return replace(needed.design, rounds=max(needed.least_rounds, needed.rounds_within(request.budget_s)))
+
+
+def loaded_time(request: AccelerateRequest) -> TimeNeeded:
+    """Return how long measuring takes on the server itself, where every data set is loaded first."""
+    design = replace(alternating(request.conditions.design), is_isolated=False)
+    workloads = tuple(request.conditions.workloads.values())
+    data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
+    return time_needed(workloads, design, 2, data_sets, _SWITCH_S)
+
+
+def accelerate_loaded(
+    attached: Attached,
+    request: AccelerateRequest,
+    access: ServerAccess,
+    progress: Progress,
+    *,
+    allow_restart: bool,
+    is_standby_order_kept: bool = False,
+) -> Acceleration:
+    """Measure on the running server whether its plan pays. It is left with the configuration as found.
+
+    Raises: PermissionNotGivenError if the plan needs a restart that was not allowed; what measuring,
+    apply and revert raise.
+    """
+    planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
+    if planned.plan.needs_restart and not allow_restart:
+        raise PermissionNotGivenError(
+            "measuring this plan on the server itself takes restarts, which were not allowed",
+            hint="add --allow-restart and --restart-command, or leave out --allow-load to measure beside it",
+        )
+    study = Study(
+        "accelerate-loaded",
+        f"Is the server at {attached.target} faster with pgdyno's plan than as found?",
+        (request.base, Variant(PLAN, {**request.base.settings, **planned.plan.values})),
+        tuple(request.conditions.workloads),
+        _design(request),
+        notes=(_NOTE,),
+    )
+    terms = request.terms(planned.plan)
+    host, server = document_of(attached.subject.host), document_of(attached.subject.server)
+    context = Context(host, server, planned.plan, terms=terms)
+    switch = Switch(access, request.base, planned.plan, allow_restart, is_standby_order_kept)
+    experiment = _measure(study, attached, switch, request.conditions, progress, context)
+    return Acceleration(planned.plan, decide_plan(experiment, PLAN, terms), experiment)
+
+
+def _measure(
+    study: Study,
+    attached: Attached,
+    switch: Switch,
+    conditions: Conditions,
+    progress: Progress,
+    context: Context,
+) -> Experiment:
+    """Run the study on the server itself: whole trials, one configuration after the other."""
+    place = (attached.dsn, attached.data_directory, attached.installation)
+    with open_attached_arena(*place, switch, progress) as arena, closing(open_store()) as store:
+        run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
+        host = this_host()
+        awake = as_booted_beside(host, is_here=True)
+        context = replace(context, awake=awake, burstable_type=burstable_type(host.tree))
+        return run.run(study, context=context)

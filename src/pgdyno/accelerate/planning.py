@@ -1,0 +1,183 @@
+"""Plans for a server and makes the configurations that studies compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pgdyno.accelerate.captured_plans import plan_captured
+from pgdyno.apply.host_state import this_host
+from pgdyno.base.facts import Fact
+from pgdyno.base.ports import Progress
+from pgdyno.host.page_compression import LZ4
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.awake.polling_trial import with_proven_polling
+from pgdyno.measure.commit_grouping import best_grouped, count_commits
+from pgdyno.measure.conditions import Conditions
+from pgdyno.model.experiments.bundled_study import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Step, TpchStep, Workload
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.variants.variant import Variant, require_measurable
+from pgdyno.plan.engine.planner import PlanRequest, make_plan
+from pgdyno.plan.engine.resources import Figures, Resources
+from pgdyno.plan.inspection.inspect import inspect_dsn
+from pgdyno.plan.inspection.programs_probe import ProgramsProbe, page_compression
+from pgdyno.plan.peer_facts import peer_facts
+from pgdyno.plan.peers.comparable import PeerSettings, accepted_by
+from pgdyno.plan.peers.pgtune import settings as pgtune_settings
+from pgdyno.plan.peers.tuned_profile import tuned_files
+from pgdyno.plan.statement_plans import plan_workload, together
+from pgdyno.plan.subject import Subject, subject_of
+from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.server import Server
+from pgdyno.postgres.statements import WorkloadStatements
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, its subject, and the facts about both that studies need."""
+
+    subject: Subject
+    plan: Plan
+    study_context: StudyContext
+
+
+def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: PlanRequest) -> Planned:
+    """Plan for a subject; ``base`` is its configuration as a variant.
+
+    Raises: MemoryProofError if no plan fits.
+    """
+    if request.probe is None and conditions.installation is not None:
+        probe = ProgramsProbe(conditions.installation, workspace(), subject.server, subject.pages)
+        request = replace(request, probe=probe)
+    request = replace(
+        request,
+        statements=subject.statements,
+        commits=subject.commits,
+        sessions=None if subject.statements is None else _fewest_sessions(conditions),
+    )
+    plan = make_plan(subject.host, subject.server, request)
+    if request.may_change_host:
+        plan = with_proven_polling(plan, this_host())
+    parts = _layer_by_layer(plan)
+    configurations: dict[str, Mapping[str, str]] = {}
+    if Layer.SYSTEM in request.layers:
+        files = {change.key: change.value for change in plan.host_changes}
+        configurations |= {APPLICATION: plan.settings, SYSTEM: files, TUNED: tuned_files(subject.host)}
+    configurations |= {name: part.values for name, part in parts.items()}
+    notes: tuple[str, ...] = ()
+    peer = _pgtune(subject.server, subject.resources)
+    if peer is not None:
+        configurations[PGTUNE] = peer.settings
+        notes = tuple(f"pgtune's {out.name} = {out.value} is left out: {out.reason}" for out in peer.left_out)
+    context = StudyContext(
+        base,
+        tuple(conditions.workloads),
+        conditions.design,
+        configurations,
+        notes,
+        servers={name: part.server for name, part in parts.items() if part.server is not None},
+        layers=tuple(name for name in parts if name != PLAN),
+    )
+    return Planned(subject, plan, context)
+
+
+def _fewest_sessions(conditions: Conditions) -> int:
+    """Return how many sessions are busy at once in the workload that has the fewest."""
+    return min(_busy_sessions(one, conditions.design) for one in conditions.workloads.values())
+
+
+def _busy_sessions(workload: Workload, design: Design) -> int:
+    match workload.kind:
+        case TpchStep():
+            return 1  # its power run; in the other one there are streams
+        case Step(clients=clients):
+            return clients  # inserts and deletes beside queries are few
+    return workload.clients or design.clients
+
+
+def _layer_by_layer(plan: Plan) -> dict[str, Plan]:
+    """Return the plan with its first layer alone, with its first two, and so on; the last is all of it."""
+    names = [layer.value for layer in plan.layers]
+    parts = {"+".join(names[:count]): plan.of_layers(plan.layers[:count]) for count in range(1, len(names))}
+    return {**parts, PLAN: plan}
+
+
+def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
+    """Start ``base`` on the workloads' largest data set, and look at it and its host.
+
+    The statements of each workload are planned on its own data, with the costs that the plan brings.
+    Raises: VariantError for what no server is given.
+    """
+    require_measurable([base])
+    workloads = tuple(conditions.workloads.values())
+    data_sets = {one.data_set.key: one.data_set for one in workloads}
+    by_size = sorted(data_sets.values(), key=lambda data: data.size_bytes, reverse=True)
+    subjects: list[Subject] = []
+    statements: list[Fact[WorkloadStatements]] = []
+    commits: list[Fact[CommitGrouping]] = []
+    with open_scratch_arena(conditions.installation, (base,), progress, is_isolated=False) as arena:
+        for data_set in by_size:
+            arena.load(base, data_set)
+        progress.step("inspecting the host and the server")
+        for data_set in by_size:
+            arena.restore([base], [0], data_set)
+            with arena.arms([base], [0], data_set) as (arm,):
+                if not subjects:
+                    subjects.append(_with_pages(subject_of(inspect_dsn(arm.server.dsn, figures))))
+                statements += [
+                    _planned(arm, arena.loads, workload, subjects[0], figures)
+                    for workload in workloads
+                    if workload.data_set == data_set
+                ]
+                commits += [
+                    count_commits(
+                        arm, arena.loads, one, conditions.design, subjects[0].server.major, workspace()
+                    )
+                    for one in workloads
+                    if one.data_set == data_set
+                ]
+    return replace(subjects[0], statements=together(statements), commits=best_grouped(commits))
+
+
+def _planned(
+    arm: Arm, loads: Loads, workload: Workload, subject: Subject, figures: Figures
+) -> Fact[WorkloadStatements]:
+    """Plan the statements of one workload."""
+    if workload.captured is not None:
+        connect = partial(loads.connect, arm, workload)
+        prepare = partial(_set_as_planned, subject=subject, figures=figures)
+        return plan_captured(connect, prepare, workload, loads.find_driver())
+    with closing(arm.connect()) as connection:
+        connection.execute("SET search_path = pg_catalog, public")  # its tables are named without a schema
+        _set_as_planned(connection, subject, figures)
+        return plan_workload(connection, workload, loads.find_driver)
+
+
+def _with_pages(subject: Subject) -> Subject:
+    """Compress pages of a running scratch server, if its build could."""
+    if LZ4 not in subject.server.settings["wal_compression"].enumvals:
+        return subject
+    return replace(subject, pages=page_compression(workspace(), subject.server))
+
+
+def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
+    """Apply the plan's session settings: costs and work_mem decide how a session plans."""
+    planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
+    for name, value in planned.items():
+        if subject.server.settings[name].context == "user":
+            connection.execute("SELECT pg_catalog.set_config(%s, %s, false)", (name, value))
+
+
+def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:
+    """Return pgtune's settings for this host; None where its inputs are unknown."""
+    facts = peer_facts(server, resources)
+    return None if facts is None else accepted_by(server, pgtune_settings(facts))

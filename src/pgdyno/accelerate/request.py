@@ -1,0 +1,71 @@
+"""A request to accelerate a server, and the gain that its plan has to bring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.design.parts import MOST_PARTS, Attribute
+from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.terms import PROGRAMS_GAIN, RELOAD_GAIN, RESTART_GAIN, Terms
+from pgdyno.model.variants.variant import Variant
+from pgdyno.plan.engine.planner import PlanRequest
+from pgdyno.plan.subject import Subject
+
+DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
+
+
+@dataclass(frozen=True)
+class AccelerateRequest:
+    """A request to accelerate a server.
+
+    ``base`` is the configuration as found, on scratch servers of ``conditions``.
+
+    ``subject`` is the running server that is planned for; None plans for a scratch server itself.
+    ``min_gain`` None: what the plan's restart or programs ask for. ``attribute``: the parts that are measured
+    alone and left out beside the whole; None: no part.
+    """
+
+    conditions: Conditions
+    base: Variant
+    budget_s: float
+    max_loss: float = 0.05
+    max_tail_loss: float = 0.10
+    max_p99_loss: float = 0.25
+    min_gain: float | None = None
+    plan: PlanRequest = field(default_factory=PlanRequest)
+    subject: Subject | None = None
+    notes: tuple[str, ...] = ()
+    attribute: Attribute | None = None
+
+    @property
+    def servers_at_most(self) -> int:
+        """The maximum number of servers of the experiment.
+
+        A third one if the plan may hold per-application settings; with ``attribute``, two per part in
+        addition.
+        """
+        may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
+        return 2 + may_leave_out + 2 * self.parts_at_most
+
+    @property
+    def parts_at_most(self) -> int:
+        """The maximum number of parts that are measured apart."""
+        if self.attribute is None:
+            return 0
+        return MOST_PARTS if self.attribute is Attribute.LEVERS else len(self.plan.layers)
+
+    def terms(self, plan: Plan) -> Terms:
+        """Return the terms by which the plan is decided."""
+        gain = worthwhile_gain(plan) if self.min_gain is None else self.min_gain
+        return Terms(gain, self.max_loss, self.max_tail_loss, self.max_p99_loss)
+
+
+def worthwhile_gain(plan: Plan) -> float:
+    """Return the gain of throughput that a plan has to bring beyond doubt.
+
+    Other programs are a risk, and a restart is an outage.
+    """
+    if plan.server is not None:
+        return PROGRAMS_GAIN
+    return RESTART_GAIN if plan.needs_restart else RELOAD_GAIN

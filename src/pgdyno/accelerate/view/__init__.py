@@ -1,0 +1,1 @@
+"""Whether a plan pays, as text and for the page. Pure."""

@@ -1,1 +1,0 @@
-"""Use cases, by room, and their common ground: this machine and its installations."""

@@ -1,1 +1,0 @@
-"""Building PostgreSQL from source, and the servers that are installed."""

@@ -1,1 +1,0 @@
-"""Use cases with more than one machine."""

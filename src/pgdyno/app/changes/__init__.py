@@ -1,1 +1,0 @@
-"""Apply, switch and revert, with receipts; host settings for the time of a trial."""

@@ -1,1 +1,0 @@
-"""Have the machines of a fleet measure, keep their answers, and combine them."""

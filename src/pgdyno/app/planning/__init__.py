@@ -1,1 +1,0 @@
-"""Plans for a server, and the configurations that studies compare."""

@@ -1,1 +1,0 @@
-"""Profile a workload: where a transaction's time goes."""

@@ -1,1 +1,0 @@
-"""Reports and bundles of stored experiments."""

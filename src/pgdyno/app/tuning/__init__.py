@@ -1,1 +1,0 @@
-"""tune: search for the best configuration, make the answer short, prove it."""

@@ -1,0 +1,1 @@
+"""Receipts, and the log that holds them."""

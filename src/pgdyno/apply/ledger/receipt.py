@@ -1,0 +1,205 @@
+"""Receipts as JSON documents, and the steps that a receipt's state may take.
+
+A document holds everything that a revert needs, former bytes of files included, and those may hold
+secrets of the server's owner: it is written to the journal, and never shown. One that no writer of pgdyno can
+have written is damage: it is neither restored nor shown as a command for root's shell.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Any
+
+from pgdyno.apply.writers.kernel_file import set_anew
+from pgdyno.apply.writers.persisted_file import MADE, MODE
+from pgdyno.base.document import Json, to_document
+from pgdyno.base.errors import StorageError
+from pgdyno.base.ports import Found
+from pgdyno.host import own_account
+from pgdyno.host.cache_allocation import OF_GROUP, OF_OTHERS, RESCTRL
+from pgdyno.host.kernel_file import set_anew_by
+from pgdyno.host.msr import PREFETCHERS, register_of
+from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plans.plan import (
+    ACCOUNT,
+    CACHE_GROUP,
+    CACHE_MOUNT,
+    HUGE_PAGES,
+    KERNEL,
+    MSR,
+    PERSISTED_FILE,
+    PG_CTL_OPTIONS,
+    PROGRAM_LINK,
+    SETTING,
+    Change,
+    Effect,
+    kind_of,
+)
+from pgdyno.model.variants.durability import is_never_applied
+from pgdyno.model.variants.refused_kernel_files import why_never_written
+from pgdyno.postgres import pg_ctl_conf
+
+_PERSISTED = re.compile(r"/etc/(sysctl\.d|tmpfiles\.d|udev/rules\.d)/60-pgdyno[\w.-]*", re.ASCII)
+_CLOSING = frozenset({ReceiptState.REVERTED, ReceiptState.RELEASED})
+_NEXT = {
+    ReceiptState.WRITTEN: {ReceiptState.APPLIED, ReceiptState.FAILED} | _CLOSING,
+    ReceiptState.APPLIED: {ReceiptState.VERIFIED, ReceiptState.FAILED} | _CLOSING,
+    ReceiptState.VERIFIED: _CLOSING,
+    ReceiptState.FAILED: _CLOSING,
+    ReceiptState.REVERTED: frozenset[ReceiptState](),
+    ReceiptState.RELEASED: frozenset[ReceiptState](),
+}
+
+
+def advanced(
+    receipt: Receipt, state: ReceiptState, *, effective: str | None = None, note: str | None = None
+) -> Receipt:
+    """Return the receipt in its next state.
+
+    Raises: StorageError if a receipt cannot come from its state to that one: the journal is not ours.
+    """
+    if state not in _NEXT[receipt.state]:
+        raise StorageError(f"receipt {receipt.id} cannot go from {receipt.state} to {state}")
+    former_note = None if state in _CLOSING else receipt.note  # how it failed is not said of what is undone
+    return replace(receipt, state=state, effective=effective or receipt.effective, note=note or former_note)
+
+
+def receipt_document(receipt: Receipt) -> Json:
+    """Return a new receipt as JSON, without its state.
+
+    The state follows from later journal entries.
+    """
+    return to_document(
+        {
+            "id": receipt.id,
+            "apply_id": receipt.apply_id,
+            "created": receipt.created,
+            "made_by": receipt.made_by,
+            "target": receipt.target,
+            "change": receipt.change,
+            "found": receipt.found,
+            "server": receipt.server,
+            "restart_command": receipt.restart_command,
+        }
+    )
+
+
+def receipt_of(document: Mapping[str, Any]) -> Receipt:
+    """Return the receipt that a document describes.
+
+    Raises: KeyError, TypeError or ValueError if it is not a receipt's document, or pgdyno has not written it.
+    """
+    change, found, server = document["change"], document["found"], document.get("server")
+    command = document.get("restart_command", [])  # older receipts have none
+    _require_texts(document, "id", "apply_id", "created", "made_by")
+    if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
+        raise TypeError("the restart command is no list of words")
+    _require_texts(change, "lever", "kind", "key", "value")
+    receipt = Receipt(
+        id=document["id"],
+        apply_id=document["apply_id"],
+        created=document["created"],
+        made_by=document["made_by"],
+        target=Target(**document["target"]),
+        change=Change(**{**change, "effect": Effect(change["effect"])}),
+        found=Found(value=found["value"], state=dict(found["state"])),
+        server=None if server is None else Target(**server),
+        restart_command=tuple(command),
+    )
+    _require_own(receipt)
+    return receipt
+
+
+def _require_texts(document: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if not isinstance(document[name], str):
+            raise TypeError(f'"{name}" is no text')
+
+
+def _require_own(receipt: Receipt) -> None:
+    """Raise ValueError for a change that no writer makes, or with more to restore than a writer changes."""
+    kind, key = receipt.change.kind, receipt.key
+    if kind not in _KEYS or not _KEYS[kind](key):
+        raise ValueError(f'pgdyno makes no change of kind "{kind}" to {key}')
+    if kind == SETTING:
+        values = (receipt.found.value or "", receipt.change.value)
+        strange = [f'"{value}"' for value in values if is_never_applied(key, value)]
+    elif kind in (KERNEL, HUGE_PAGES):
+        strange = [path for path in set_anew(receipt.found) if not _is_one_of(path, set_anew_by(key))]
+    elif kind == MSR:
+        strange = _strange_bits(receipt)
+    elif kind == PERSISTED_FILE:
+        strange = [*_strange_directories(key, receipt.found), *_strange_mode(receipt.found)]
+    elif kind == PG_CTL_OPTIONS:
+        found, wanted = (_without_program(one) for one in (receipt.found.value, receipt.change.value))
+        strange = [] if found == wanted else [found]
+    else:
+        strange = []
+    if strange:
+        raise ValueError(f"a change of {key} does not come with {', '.join(strange)}")
+
+
+def _is_one_of(path: str, patterns: Iterable[str]) -> bool:
+    return posixpath.normpath(path) == path and any(fnmatchcase(path, one) for one in patterns)
+
+
+def _strange_bits(receipt: Receipt) -> list[str]:
+    """Return the bits of a register that differ before and after, and turn no prefetcher off."""
+    register = register_of(receipt.key)
+    others = ~(register.changeable_bits if register else 0)
+    bits = (int(receipt.found.value or "0", 16) ^ int(receipt.change.value, 16)) & others
+    return [f"the bits {bits:#x}"] if bits else []
+
+
+def _strange_directories(key: str, found: Found) -> list[str]:
+    """Return the directories that are to be removed with a file and do not lead to it."""
+    above = {str(one) for one in PurePosixPath(key).parents}
+    return [one for one in found.state.get(MADE, "").split("\n") if one and one not in above]
+
+
+def _strange_mode(found: Found) -> list[str]:
+    """Return the mode of a program that runs as its owner: the files that are persisted are no programs."""
+    mode = int(found.state.get(MODE, "0"))
+    return [f"mode {mode:o}"] if mode & (stat.S_ISUID | stat.S_ISGID) else []
+
+
+def _is_kernel_file(path: str) -> bool:
+    is_there = posixpath.normpath(path) == path and path.startswith(("/proc/sys/", "/proc/irq/", "/sys/"))
+    return is_there and why_never_written(path) is None
+
+
+def _is_prefetch_control(key: str) -> bool:
+    register = register_of(key)
+    return register is not None and register.number in PREFETCHERS
+
+
+def _is_link(path: str) -> bool:
+    return path.startswith("/") and posixpath.normpath(path) == path
+
+
+def _without_program(options: str | None) -> str:
+    return pg_ctl_conf.naming(options or "", Path("postgres"))
+
+
+_KEYS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        SETTING: lambda name: not is_never_applied(name, ""),
+        KERNEL: lambda path: _is_kernel_file(path) and kind_of(path) == KERNEL,
+        HUGE_PAGES: lambda path: _is_kernel_file(path) and kind_of(path) == HUGE_PAGES,
+        MSR: _is_prefetch_control,
+        CACHE_MOUNT: {RESCTRL}.__contains__,
+        CACHE_GROUP: {OF_GROUP, OF_OTHERS}.__contains__,
+        PERSISTED_FILE: lambda path: _PERSISTED.fullmatch(path) is not None,
+        ACCOUNT: {own_account.KEY}.__contains__,
+        PG_CTL_OPTIONS: lambda path: _is_link(path) and PurePosixPath(path).name == "pg_ctl.conf",
+        PROGRAM_LINK: _is_link,
+    }
+)
+"""Whether a writer can have changed a key, by the kind of change; there is one for each writer."""

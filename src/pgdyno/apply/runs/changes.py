@@ -1,0 +1,140 @@
+"""Common sequence of every kind of change: receipts, changes, reading back.
+
+Each function takes one step at a time and tells its name, so that tests can kill the process at each.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pgdyno.apply.ledger.log import Journal
+from pgdyno.apply.session.access import Steps
+from pgdyno.base.errors import AlreadyThereError, PgdynoError, ServerError, UsageError
+from pgdyno.base.ports import ChangeWriter, Found
+from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plans.plan import PROGRAM_KINDS, Change
+
+_STOP_AND_START = "pg_ctl restart starts the old programs: the restart command has to stop, then start"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A change, and the state found before it."""
+
+    change: Change
+    found: Found
+
+
+def prepare(changes: Iterable[Change], writers: Mapping[str, ChangeWriter]) -> tuple[Prepared, ...]:
+    """Read the current values of the keys to be changed.
+
+    Raises: UsageError for a kind of change that no writer knows.
+    """
+    prepared = []
+    for change in changes:
+        if change.kind not in writers:
+            raise UsageError(
+                f'pgdyno cannot apply changes of kind "{change.kind}"', detail=f"key {change.key}"
+            )
+        prepared.append(Prepared(change, writers[change.kind].read(change.key)))
+    return tuple(prepared)
+
+
+def new_apply_id() -> str:
+    """Return an id that sorts by time and is unique on this host."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+def receipts_for(
+    apply_id: str,
+    target: Target,
+    prepared: Sequence[Prepared],
+    server: Target | None = None,
+    restart_command: tuple[str, ...] = (),
+) -> tuple[Receipt, ...]:
+    """Return a receipt for each change. ``server`` is whose plan asks for changes of the machine."""
+    return tuple(
+        Receipt(
+            id=f"{apply_id}/{target.kind}-{number:02d}",
+            apply_id=apply_id,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            made_by=f"{_user()}@{socket.gethostname()}, process {os.getpid()}",
+            target=target,
+            change=one.change,
+            found=one.found,
+            server=server,
+            restart_command=restart_command,
+        )
+        for number, one in enumerate(prepared, start=1)
+    )
+
+
+def write_receipts(journal: Journal, receipts: Iterable[Receipt], steps: Steps) -> None:
+    """Write all receipts, or none. Until this returns nothing is changed."""
+    receipts = tuple(receipts)
+    journal.add(*receipts)
+    for receipt in receipts:
+        steps(f"receipt {receipt.key}")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        return f"uid {os.getuid()}"
+
+
+def make_changes(
+    journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
+) -> tuple[Receipt, ...]:
+    """Make the changes in their order. A change that fails is noted as failed, and ends it.
+
+    What somebody else has made meanwhile is not ours to undo: its receipt is closed.
+    """
+    applied = []
+    for receipt in receipts:
+        try:
+            writers[receipt.change.kind].write(receipt.key, receipt.change.value)
+        except AlreadyThereError as error:
+            journal.advance(receipt, ReceiptState.RELEASED, note=error.message)
+            raise
+        except PgdynoError as error:
+            journal.advance(receipt, ReceiptState.FAILED, note=error.message)
+            raise
+        steps(f"changed {receipt.key}")
+        applied.append(journal.advance(receipt, ReceiptState.APPLIED))
+        steps(f"applied {receipt.key}")
+    return tuple(applied)
+
+
+def read_back(
+    journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
+) -> tuple[Receipt, ...]:
+    """Read every change back from another source than the one written; requested and effective are kept.
+
+    Raises: ServerError naming every change that is not in force.
+    """
+    verified, failures = [], []
+    for receipt in receipts:
+        writer = writers[receipt.change.kind]
+        effective = writer.verify(receipt.key)
+        if effective is not None and writer.meets(receipt.key, receipt.change.value, effective):
+            verified.append(journal.advance(receipt, ReceiptState.VERIFIED, effective=effective))
+        else:
+            failures.append(f"{receipt.key}: requested {receipt.change.value}, in force is {effective}")
+            journal.advance(receipt, ReceiptState.FAILED, effective=effective, note="not in force")
+        steps(f"verified {receipt.key}")
+    if failures:
+        has_programs = any(one.change.kind in PROGRAM_KINDS for one in receipts)
+        raise ServerError(
+            f"{len(failures)} changes did not come into force",
+            detail="; ".join(failures),
+            hint=_STOP_AND_START if has_programs else None,
+        )
+    return tuple(verified)

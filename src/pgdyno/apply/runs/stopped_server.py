@@ -1,0 +1,103 @@
+"""A server that takes no connections: its open receipts and the location of its files.
+
+It is recognised by the address that it was reached at when it was changed, or by its files. Receipts of
+other servers are never touched for it, nor shown as its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.apply.ledger.log import Contents
+from pgdyno.apply.runs.by_hand import still_changed
+from pgdyno.apply.runs.host_run import receipts_of_host
+from pgdyno.apply.session.access import ServerAccess
+from pgdyno.apply.session.server_files import ServerFiles
+from pgdyno.apply.session.target import is_on_this_machine
+from pgdyno.base.errors import ConnectionFailedError, UsageError
+from pgdyno.model.plans.journal import Receipt, Target
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A server that is down: its open receipts, newest first, and its files."""
+
+    receipts: tuple[Receipt, ...]
+    files: ServerFiles
+
+    @property
+    def target(self) -> Target:
+        """The server as it was when it was changed last."""
+        return self.receipts[0].target
+
+
+def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFailedError) -> Stopped:
+    """Return the server that takes no connections because of ``failure``.
+
+    Raises: the failure if nothing of this server is to revert; UsageError if it could be one of several;
+    StillChangedError if its files are out of reach or its postmaster runs.
+    """
+    receipts = receipts_of_named(access, contents)[::-1]
+    if not receipts:
+        raise _nothing_of_this_server(contents, failure)
+    targets = list(dict.fromkeys(receipt.target for receipt in receipts))
+    if not all(targets[0].is_same_as(target) for target in targets):
+        raise UsageError(
+            "changes of several servers are open, and it is not certain which of them is meant",
+            detail="; ".join(f"{one.address}, data directory {one.data_directory}" for one in targets),
+            hint="name one by its own address, or the files of one that is down with --pgdata DIR",
+        )
+    files = files_of_named(access, receipts)
+    has_postmaster = files is not None and files.has_postmaster()
+    if files is None or has_postmaster:
+        raise still_changed(
+            failure, receipts, is_server_up=has_postmaster, revert_command=access.revert_command
+        ) from failure
+    return Stopped(receipts, files)
+
+
+def receipts_of_named(access: ServerAccess, contents: Contents) -> tuple[Receipt, ...]:
+    """Return the open receipts of the server that the user named, oldest first, without asking it.
+
+    Raises: DataDirectoryError if he named a directory that is not that of a server's user.
+    """
+    files = None if access.data_directory is None else ServerFiles(access.data_directory)
+    if files is not None and files.path.is_dir():
+        files.owner()  # says why files that were named are not used
+    return tuple(
+        receipt
+        for receipt in contents.open
+        if receipt.target.address in access.addresses or (files is not None and files.is_of(receipt.target))
+    )
+
+
+def files_of_named(access: ServerAccess, receipts: tuple[Receipt, ...]) -> ServerFiles | None:
+    """Return the files of the server that these receipts are about; None if they are not within reach.
+
+    Where the user did not name them they are where the server said, if that server ran on this machine: a
+    primary elsewhere has the system identifier, and often the path, of its standby here.
+    """
+    places = {receipt.target.data_directory for receipt in receipts}
+    if access.data_directory is not None:
+        files = ServerFiles(access.data_directory)
+    elif len(places) == 1 and None not in places and all(is_on_this_machine(one.target) for one in receipts):
+        files = ServerFiles(Path(str(places.pop())))
+    else:
+        return None
+    return files if all(files.is_of(receipt.target) for receipt in receipts) else None
+
+
+def _nothing_of_this_server(contents: Contents, failure: ConnectionFailedError) -> ConnectionFailedError:
+    places = list(dict.fromkeys(one.target.address for one in contents.open if not one.is_on_host))
+    hints = []
+    if places:
+        hints.append(
+            f"the journal has changes of the server at {', and at '.join(places)}: name it just so in "
+            "--dsn, or its files with --pgdata DIR if it is down"
+        )
+    if receipts_of_host(contents.receipts, None):
+        hints.append("pgdyno revert --host-only undoes the changes of this machine")
+    if not hints:
+        return failure
+    return ConnectionFailedError(failure.message, detail=failure.detail, hint="; ".join(hints))

@@ -1,0 +1,100 @@
+"""Ownership of settings. Pure.
+
+No other owner's value is overwritten, and ours are not overwritten unnoticed.
+
+Precedence, lowest first: built-in default, environment variable, postgresql.conf and its includes,
+postgresql.auto.conf (ALTER SYSTEM), command line, ALTER DATABASE, ALTER ROLE, the session. What ALTER
+SYSTEM writes is therefore masked by everything after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pgdyno.base.errors import OwnershipError, SettingError
+from pgdyno.postgres.guc import Guc
+from pgdyno.postgres.server import ConfigurationManager
+
+_MASKING = {
+    "command line": "on the server's command line, which is stronger than ALTER SYSTEM",
+    "environment variable": "by an environment variable of the server",
+    "database": "by ALTER DATABASE … SET for this database",
+    "user": "by ALTER ROLE … SET for this role",
+    "database user": "by ALTER ROLE … IN DATABASE … SET",
+    "global": "by ALTER ROLE ALL SET",
+    "client": "by this connection's options (PGOPTIONS or the connection string)",
+    "session": "by this session",
+}
+
+
+def check_managers(managers: Iterable[ConfigurationManager], patroni_file: str | None = None) -> None:
+    """Refuse a server whose configuration is managed by other software.
+
+    Raises: OwnershipError with the place where its users change a setting.
+    """
+    found = list(managers)
+    if not found and patroni_file:
+        found = [
+            ConfigurationManager(
+                "Patroni", f"the data directory contains {patroni_file}", "patronictl edit-config"
+            )
+        ]
+    if found:
+        manager = found[0]
+        raise OwnershipError(
+            f"the configuration of this server is managed by {manager.name}",
+            detail=f"{manager.evidence}; it would overwrite pgdyno's changes, or be overruled by them",
+            hint=f"change the settings there: {manager.how_to_change}; "
+            "pgdyno advise --format conf writes them down",
+        )
+
+
+def check_settings(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> None:
+    """Refuse settings that are unknown, not accepted, or set with higher precedence.
+
+    Raises: SettingError or OwnershipError, for all settings at once.
+    """
+    allow = gucs.get("allow_alter_system")  # since PostgreSQL 17
+    if allow is not None and allow.setting == "off":
+        raise OwnershipError(
+            "this server's owner does not allow ALTER SYSTEM",
+            detail="allow_alter_system is off, as operators in Kubernetes set it",
+            hint="hand pgdyno advise --format conf to the manager of the configuration",
+        )
+    _raise_together([error for name, value in wanted.items() if (error := _unacceptable(gucs, name, value))])
+    masked = [
+        f"{name} is set {_MASKING[gucs[name].source]}" for name in wanted if gucs[name].source in _MASKING
+    ]
+    if masked:
+        raise OwnershipError(
+            f"{len(masked)} of {len(wanted)} settings are managed by others",
+            detail="; ".join(masked),
+            hint="take the settings out there, connect as another role, or leave them out of the plan",
+        )
+
+
+def _unacceptable(gucs: Mapping[str, Guc], name: str, value: str) -> SettingError | None:
+    if name not in gucs:
+        return SettingError(
+            f'unrecognized configuration parameter "{name}"',
+            hint="pgdyno inspect shows this server's settings",
+        )
+    if gucs[name].is_read_only:
+        return SettingError(
+            f'parameter "{name}" cannot be changed', detail="it was fixed by initdb or the build"
+        )
+    try:
+        gucs[name].check(value)
+    except SettingError as error:
+        return error
+    return None
+
+
+def _raise_together(errors: list[SettingError]) -> None:
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise SettingError(
+            f"the server would not accept {len(errors)} of the values",
+            detail="; ".join(error.message for error in errors),
+        )

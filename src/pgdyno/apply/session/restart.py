@@ -1,0 +1,132 @@
+"""Restart a server with the user's own command, and know whether it came up.
+
+A restart that has begun is always seen to its end: Ctrl-C and SIGTERM take effect when the command has ended
+and the server is back or its time is up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import LiteralString
+
+from pgdyno.apply.session.query import Connect, value
+from pgdyno.base.errors import ConnectionFailedError, ServerStartError, UsageError
+
+DEFAULT_LIMIT_S = 120.0  # a shutdown checkpoint of a large, busy server takes tens of seconds
+_POLL_S = 0.1
+_OUTPUT_BYTES = 2000
+_START_TIME: LiteralString = """
+SELECT pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
+"""
+
+
+@dataclass(frozen=True)
+class CommandRestarter:
+    """Runs a command, without a shell, and waits until a server that started since takes connections.
+
+    What ``connect`` refuses as another server does not count as up.
+    """
+
+    command: tuple[str, ...]
+    connect: Connect
+    limit_s: float = DEFAULT_LIMIT_S
+
+    def restart(self) -> None:
+        """Restart the server, or start it if it is down.
+
+        Raises: ServerStartError with what the command said, if the server is not up within the limit.
+        """
+        with _interrupts_deferred():
+            before = self._started_at()
+            deadline_s = time.monotonic() + self.limit_s
+            self._run()
+            while isinstance(now := self._started_at(), ConnectionFailedError) or now == before:
+                if time.monotonic() > deadline_s:
+                    raise ServerStartError(
+                        f"the server was not back within {self.limit_s:.0f} s of its restart",
+                        detail=_words(now),
+                        hint="the server's own log says why",
+                    )
+                time.sleep(_POLL_S)
+
+    def _run(self) -> None:
+        # Into a file, not a pipe: a server may keep its starter's output open for ever.
+        with tempfile.TemporaryFile() as output:
+            try:
+                done = subprocess.run(
+                    self.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    timeout=self.limit_s,
+                    check=False,
+                    start_new_session=True,  # the terminal sends Ctrl-C to all processes of its session
+                )
+            except OSError as error:
+                raise ServerStartError(
+                    f'could not run the restart command "{self.command[0]}"', detail=error.strerror
+                ) from error
+            except subprocess.TimeoutExpired as error:
+                raise ServerStartError(
+                    f'the restart command "{self.command[0]}" did not end within {self.limit_s:.0f} s'
+                ) from error
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
+            said = output.read().decode(errors="replace").strip()
+        if done.returncode != 0:
+            raise ServerStartError(
+                f'the restart command "{self.command[0]}" failed with status {done.returncode}',
+                detail=said or None,
+            )
+
+    def _started_at(self) -> float | ConnectionFailedError:
+        """Return when the running server started, or why it takes no connections."""
+        try:
+            with self.connect() as connection:
+                return value(connection, _START_TIME, float)
+        except ConnectionFailedError as error:
+            return error
+
+
+def _words(state: float | ConnectionFailedError) -> str:
+    return "the old server still runs" if isinstance(state, float) else f"{state.message}: {state.detail}"
+
+
+def command_restarter(
+    command: Sequence[str], connect: Connect, *, limit_s: float = DEFAULT_LIMIT_S
+) -> CommandRestarter:
+    """Return a restarter for the user's command. Raises: UsageError if the command is empty."""
+    if not command:
+        raise UsageError(
+            "the restart command is empty",
+            hint="for example --restart-command 'systemctl restart postgresql'",
+        )
+    return CommandRestarter(tuple(command), connect, limit_s)
+
+
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block has ended: then they are KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are delivered to the main thread only
+        return
+    held_back: list[int] = []
+    former = {
+        number: signal.signal(number, lambda held, _frame: held_back.append(held))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if held_back:
+        raise KeyboardInterrupt

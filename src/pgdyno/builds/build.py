@@ -1,0 +1,155 @@
+"""The use case ``build``: an optimised PostgreSQL from its own source.
+
+It is made in stages that are done once.
+
+    unpack → configure → [compile for counting → train] → compile
+           → [make it count branches → train on branches → rearrange] → verify → install
+
+A build is called by what goes into it, so that whoever asks for the same again has it at once, and whoever
+asks again after an interruption goes on where it stopped. As root, sources are compiled and trained by the
+servers' unprivileged account; what it has made is copied, and the copy belongs to root.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import InstallationError, SettingError, UsageError
+from pgdyno.base.facts import Unknown
+from pgdyno.base.ports import Progress
+from pgdyno.builds.baseline_build import find_baseline_build
+from pgdyno.builds.build_request import BuildRequest, plan_build
+from pgdyno.builds.compiling.build_plan import BuildPlan
+from pgdyno.builds.fetch import changed
+from pgdyno.builds.lessons import find_lessons
+from pgdyno.builds.parts import PARTS
+from pgdyno.builds.product.manifest import Manifest, read_manifest
+from pgdyno.builds.stages import Building, BuildParts
+from pgdyno.model.plans.recipe import PLAIN, TRAINED_ON
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import find_installation
+
+_NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
+_SERVER_BYTES = 500 << 20  # of memory: a server in training, with what loads it
+_COMPILER_BYTES = 200 << 20  # of each that runs at the same time; measured: clang 19, linking included
+_BOLT_BYTES = 2300 << 20  # measured: BOLT 19 with a program of 9 MB of machine code
+_WORD = re.compile(r"[\w/.+-]+")
+_ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
+
+
+def build(request: BuildRequest, progress: Progress, parts: BuildParts = PARTS) -> Manifest:
+    """Make the requested build unless it exists, and return its manifest.
+
+    Raises: UsageError, RefusedError for what cannot be built so; InstallationError for what is missing, not
+    to be had, or failed; StorageError if the disk is too small; errors of servers and generators in training.
+    """
+    return _build(request, progress, parts)
+
+
+def _build(
+    request: BuildRequest, progress: Progress, parts: BuildParts, following_s: float = 0.0
+) -> Manifest:
+    """Make the build unless it exists.
+
+    ``following_s``: expected duration of the work that follows this build in the same run.
+    """
+    place = workspace()
+    lessons = find_lessons(request.training or TRAINED_ON)
+    training = tuple(lesson.identity for lesson in lessons)
+    fetched, plan = plan_build(request, training, place, progress, parts)
+    found = _installed(place.servers() / plan.name)
+    if found is not None:
+        progress.step(f"{plan.name} is there already")
+        # One that was killed at its very end has left the directory that it worked in.
+        shutil.rmtree(place.builds() / plan.name, ignore_errors=True)
+        return found
+    _require_word(place.root)
+    place.require_free(_NEEDED_BYTES, "building PostgreSQL", _ELSEWHERE)
+    _require_memory(plan, parts.available_memory_bytes())
+    if not following_s:  # else it was said before
+        for sentence in plan.configure.left_out:
+            progress.step(sentence)
+    building = Building(place, plan, fetched, None, progress, parts, lessons, following_s)
+    building.begin()  # its source may not allow it, which is said before anything is compiled
+    if plan.is_plain:
+        return building.run()
+    reference = _reference(request, building)
+    try:
+        parts.check_settings(reference, lessons, progress)
+    except SettingError:
+        shutil.rmtree(place.builds() / plan.name)  # nobody will ask for the same again
+        raise
+    return replace(building, reference=reference).run()
+
+
+def _require_word(root: Path) -> None:
+    """Raise UsageError for a path that make, and the shells that it runs, would take apart."""
+    if not _WORD.fullmatch(str(root)):
+        raise UsageError(
+            f'PostgreSQL cannot be built in "{root}"',
+            detail="make would not take that for one word, as it does with letters, digits, and / _ . + -",
+            hint="set PGDYNO_HOME to another directory",
+        )
+
+
+def _require_memory(plan: BuildPlan, available_bytes: int) -> None:
+    """Raise InstallationError now rather than let the kernel end a linker, or a server. 0: nobody knows."""
+    compilers = len(os.sched_getaffinity(0))  # as many as make runs
+    largest, what = (
+        compilers * _COMPILER_BYTES,
+        f"{numbers.size(_COMPILER_BYTES)} for each of {compilers} compilers",
+    )
+    if plan.bolt is not None and largest < _BOLT_BYTES:
+        largest, what = _BOLT_BYTES, f"{numbers.size(_BOLT_BYTES)} for BOLT"
+    needed_bytes = _SERVER_BYTES + largest
+    if 0 < available_bytes < needed_bytes:
+        raise InstallationError(
+            "not enough memory for building PostgreSQL",
+            detail=f"needed {numbers.size(needed_bytes)}, available {numbers.size(available_bytes)}: "
+            f"{numbers.size(_SERVER_BYTES)} for a server, {what}",
+            hint="stop something, or raise the limit of the container or service that this runs in",
+        )
+
+
+def _installed(prefix: Path) -> Manifest | None:
+    """Return the manifest of a build that is there. Raises: InstallationError if it is not to be trusted."""
+    if not prefix.exists():
+        return None
+    found = read_manifest(prefix).value
+    if isinstance(found, Unknown) or found.verified is None:
+        why = (
+            f"its manifest: {found.reason}"
+            if isinstance(found, Unknown)
+            else "it failed when it was last tried"
+        )
+        raise InstallationError(
+            f"{prefix.name} is there, and not to be trusted",
+            detail=why,
+            hint=f"pgdyno build verify {prefix.name} tries it again; or remove {prefix}, and ask again",
+        )
+    return found
+
+
+def _reference(request: BuildRequest, building: Building) -> Installation:
+    """Return a baseline build of the same source, which is made if there is none yet.
+
+    It needs no extensions: data that are read by both are those of what every build has.
+    Raises: InstallationError if the source has changed since it was looked at.
+    """
+    plan, place, progress = building.plan, building.place, building.progress
+    found = find_baseline_build(plan.source_sha256, plan.options, place)
+    if found is None:
+        progress.step("first a baseline build of the same source, to hold the faster one against")
+        plain = replace(request, recipe=PLAIN, target=None, training=(), extensions=(), patches=())
+        made = _build(plain, progress, building.parts, building.expected_s)
+        if made.tarball_sha256 != plan.source_sha256:
+            raise changed(request.source)
+        found = find_installation(made.name, place)
+    progress.step(f"to be verified against {found.name}, a baseline build of the same source")
+    return found

@@ -1,0 +1,203 @@
+"""A request for a build, and the plan that it becomes once its source is at hand."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, replace
+
+from pgdyno.base.errors import UsageError
+from pgdyno.base.ports import Progress
+from pgdyno.builds.compilers._contract import Compiler
+from pgdyno.builds.compiling.build_plan import BuildPlan
+from pgdyno.builds.fetch import Fetched
+from pgdyno.builds.inherited_features import InheritedFeatures, find_inherited_features
+from pgdyno.builds.needs.find_compiler import find_compiler
+from pgdyno.builds.needs.prerequisites import (
+    Need,
+    compiler_version,
+    find_options,
+    missing_error,
+    missing_features,
+    missing_headers,
+    missing_programs,
+    require_target,
+)
+from pgdyno.builds.optimise.bolt import PACKAGE, Bolt
+from pgdyno.builds.patching.catalogue import choose_patches, require_known
+from pgdyno.builds.source.extensions import parse_extensions
+from pgdyno.builds.source.source import Package, parse_source
+from pgdyno.builds.spec.configure_options import ConfigureOptions, options_like
+from pgdyno.builds.spec.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
+from pgdyno.builds.stages import BuildParts
+from pgdyno.host.files.source_tree import opened_tree
+from pgdyno.model.plans.recipe import (
+    AUTO,
+    STRONGEST,
+    WITHOUT_BOLT,
+    Recipe,
+    parse_recipe,
+    parse_target,
+    patched,
+)
+from pgdyno.postgres.process.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """A request for a build.
+
+    ``target`` None: the recipe's; no ``training``, each ``WORKLOAD[:setting=value,…]``: ``TRAINED_ON``.
+
+    ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
+    ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
+    ``patches``: of the catalogue, by their names; with any, ``patched`` is a part of the recipe.
+    """
+
+    source: str
+    recipe: str
+    compiler: str
+    target: str | None = None
+    training: tuple[str, ...] = ()
+    like: str | None = None
+    extensions: tuple[str, ...] = ()
+    machine: str | None = None
+    patches: tuple[str, ...] = ()
+
+
+def plan_build(
+    request: BuildRequest,
+    training: tuple[str, ...],
+    place: Workspace,
+    progress: Progress,
+    parts: BuildParts,
+) -> tuple[Fetched, BuildPlan]:
+    """Return the source and the build's plan. ``training`` are the lessons' identities.
+
+    Requests that can be refused before fetching the source are refused before it.
+    """
+    foreign, target, bolt = _foreign(request), parse_target(request.target), parts.find_bolt()
+    machine = platform.machine() if foreign is None else foreign.machine
+    recipe = _recipe(request, bolt, foreign, progress)
+    if foreign is not None:
+        require_possible(foreign, recipe, target)
+    _require_trained(request.training, recipe)
+    extensions = parse_extensions(request.extensions, opened_tree)
+    inherited = _inherited_features(request, place)
+    compiler = _compiler(request, recipe, bolt, foreign, inherited)
+    if target is not None:
+        require_target(compiler.cc, target, machine)
+    if foreign is not None:
+        require_runs(foreign, compiler.cc, compiler.linker, place.builds())
+    fetched = parts.fetch(request.source, place, progress)
+    plan = BuildPlan(
+        source_sha256=fetched.sha256,
+        version=fetched.version,
+        recipe=recipe,
+        compiler=compiler,
+        compiler_version=compiler_version(compiler.cc),
+        target=target or (recipe.target if foreign is None else None),
+        machine=machine,
+        foreign=foreign,
+        configure=_configure(fetched, inherited, compiler.cc, foreign),
+        training=training,
+        extensions=extensions,
+        wanted=() if inherited is None else inherited.extensions,
+        patches=choose_patches(request.patches, fetched.major),
+    )
+    if bolt is None or not recipe.is_rearranged:
+        return fetched, plan
+    return fetched, replace(plan, bolt=replace(bolt, is_position_independent=recipe.is_hardened))
+
+
+def _foreign(request: BuildRequest) -> Foreign | None:
+    """Return the requested machine, if it is another one. Raises: UsageError with ``--like``."""
+    foreign = parse_machine(request.machine)
+    if foreign is not None and request.like is not None:
+        raise UsageError(
+            f"--like is not for --machine {foreign.machine}",
+            detail="whether this host has for another machine all that an installation was built with, "
+            "pgdyno does not know",
+            hint="leave --like out: support for the libraries installed for that machine is then built in",
+        )
+    return foreign
+
+
+def _compiler(
+    request: BuildRequest,
+    recipe: Recipe,
+    bolt: Bolt | None,
+    foreign: Foreign | None,
+    inherited: InheritedFeatures | None,
+) -> Compiler:
+    """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
+    missing = [Need("llvm-bolt", PACKAGE)] if recipe.is_rearranged and bolt is None else []
+    missing += missing_programs()
+    compiler = find_compiler(request.compiler, recipe, foreign, missing)
+    missing += missing_headers(compiler.cc, foreign)
+    if inherited is not None:
+        missing += missing_features(inherited.features, inherited.major, compiler.cc)
+    if missing:
+        raise missing_error(missing, foreign)
+    return compiler
+
+
+def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFeatures | None:
+    """Return the features to inherit; None without ``--like``.
+
+    Raises: UsageError if the package that is named is of another major.
+    """
+    if request.like is None:
+        return None
+    inherited, source = (
+        find_inherited_features(request.like, place),
+        parse_source(request.source, opened_tree),
+    )
+    if isinstance(source, Package):
+        inherited.require_major(source.major, request.source)
+    return inherited
+
+
+def _configure(
+    fetched: Fetched, inherited: InheritedFeatures | None, compiler: str, foreign: Foreign | None
+) -> ConfigureOptions:
+    """Return the features of a build. Raises: UsageError for those of another major version."""
+    if inherited is None:
+        return find_options([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
+    inherited.require_major(fetched.major, fetched.asked)
+    return options_like(inherited.features, compiler)
+
+
+def _recipe(request: BuildRequest, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
+    """Return the requested recipe. Raises: UsageError, also for patches that there are not."""
+    if request.patches:
+        _require_patches(request)
+    recipe = _named_recipe(request.recipe, bolt, foreign, progress)
+    if recipe.is_patched and not request.patches:
+        raise UsageError(
+            f'--recipe "{request.recipe}" names no patch', hint="--patch NAME adds one, and patched with it"
+        )
+    return patched(recipe) if request.patches else recipe
+
+
+def _require_patches(request: BuildRequest) -> None:
+    require_known(request.patches)
+    source = parse_source(request.source, opened_tree)
+    if isinstance(source, Package):  # of others the version is known when they are fetched
+        choose_patches(request.patches, source.major)
+
+
+def _named_recipe(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
+    if asked == AUTO and (bolt is None or foreign is not None):
+        progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
+        return parse_recipe(WITHOUT_BOLT)
+    return parse_recipe(STRONGEST if asked == AUTO else asked)
+
+
+def _require_trained(asked: tuple[str, ...], recipe: Recipe) -> None:
+    """Raise UsageError if workloads are given, and nothing is trained."""
+    if asked and not recipe.is_trained:
+        raise UsageError(
+            "--train needs a recipe with pgo or bolt",
+            detail=f"requested: {recipe.name}",
+            hint=f"--recipe {recipe.name}+pgo, or leave --train out",
+        )

@@ -1,0 +1,192 @@
+"""Check the host for the programs and headers of a build. Nothing is installed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.builds.needs.requirements import Requirement, requirements_of
+from pgdyno.builds.spec.configure_options import LIBRARIES, LIBURING, ConfigureOptions, plan_options
+from pgdyno.builds.spec.features import Features
+from pgdyno.builds.spec.foreign import Foreign
+from pgdyno.builds.spec.instructions import instructions
+from pgdyno.host.architecture import is_foreign
+from pgdyno.host.processes.running import capture, is_installed
+from pgdyno.model.plans.recipe import NATIVE, target_flag
+
+_COMPILERS = ("gcc", "clang")  # the first one found
+_PROBE_LIMIT_S = 20.0
+_PROGRAM = "int main(void) { return 0; }\n"
+_INCLUDING = "#include <stdio.h>\n#include <{}>\n"  # without the first, readline's is not complete
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something to be had from a package of Debian or Ubuntu."""
+
+    name: str
+    package: str
+
+
+PROGRAMS = (
+    Need("make", "make"),
+    Need("bison", "bison"),
+    Need("flex", "flex"),
+    Need("perl", "perl"),
+    Need("pkg-config", "pkg-config"),
+    Need("tar", "tar"),
+    Need("bzip2", "bzip2"),  # PostgreSQL's tarballs are
+    Need("setpriv", "util-linux"),
+)
+HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
+_LINKED = {"stdlib.h": "c", "zlib.h": "z"}
+
+
+def find_options(
+    majors: Sequence[int],
+    cflags: str,
+    *,
+    wants_liburing: bool | None,
+    compiler: str | None = None,
+    foreign: Foreign | None = None,
+) -> ConfigureOptions:
+    """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
+
+    ``wants_liburing`` None: with it where the host and a version have it. ``compiler``: one with which all
+    that every build needs was found. ``foreign``: the machine that it makes programs for, if another one.
+    Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
+    flags that the compiler does not take.
+    """
+    found = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
+    missing = [] if found else [Need("gcc", "gcc")]
+    if compiler is None:
+        missing += [*missing_programs(), *(missing_headers(found) if found else ())]
+    libraries = {one.header: one.linked for one in (*LIBRARIES, LIBURING)}
+    headers = _there(found, libraries) if found else []
+    if found is not None and wants_liburing and LIBURING.header not in headers:
+        missing.append(Need(LIBURING.header, LIBURING.package))
+    if missing or found is None:
+        raise missing_error(missing, foreign)
+    options = plan_options(majors, headers, found, cflags, wants_liburing=wants_liburing, foreign=foreign)
+    _require_flags(options)
+    return options
+
+
+def missing_programs() -> list[Need]:
+    """Return the programs, besides a compiler, that every build needs and the host lacks."""
+    return [need for need in PROGRAMS if not is_installed(need.name)]
+
+
+def missing_headers(compiler: str, foreign: Foreign | None = None) -> list[Need]:
+    """Return the headers that every build needs and the host lacks, which are asked of the compiler."""
+    there = _there(compiler, {need.name: _LINKED[need.name] for need in HEADERS})
+    lacking = [need for need in HEADERS if need.name not in there]
+    return [need if foreign is None else _of(foreign, need) for need in lacking]
+
+
+def missing_features(features: Features, major: int, compiler: str) -> list[Need]:
+    """Return the prerequisites of a major version's features that the host lacks."""
+    needed = requirements_of(features, major)
+    return [Need(one.name, one.package) for one in needed if not _is_there(one, compiler)]
+
+
+def _of(foreign: Foreign, need: Need) -> Need:
+    """Return the same, but for another machine."""
+    return Need(f"{need.name} of {foreign.machine}", foreign.package(need.package))
+
+
+def _there(compiler: str, libraries: Mapping[str, str]) -> list[str]:
+    """Return those headers that one can compile with, and link with their ``libraries``, which are by header.
+
+    A header may be another machine's. Usually all that are found can be linked with, at one go.
+    """
+    found = _includable(compiler, list(libraries))
+    if _has(compiler, found, [libraries[header] for header in found]):
+        return found
+    return [header for header in found if _has(compiler, [header], [libraries[header]])]
+
+
+def _includable(compiler: str, headers: Sequence[str]) -> list[str]:
+    """Return those headers that a compiler finds."""
+    source = "".join(f'#if __has_include(<{header}>)\n"{header}"\n#endif\n' for header in headers)
+    argv = [*compiler.split(), "-E", "-P", "-x", "c", "-"]
+    said = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source).stdout.splitlines()
+    return [header for header in headers if f'"{header}"' in said]
+
+
+def _has(compiler: str, headers: Sequence[str], libraries: Sequence[str]) -> bool:
+    source = "".join(_INCLUDING.format(header) for header in headers) + _PROGRAM
+    return compiles(compiler, [f"-l{library}" for library in libraries], source) is None
+
+
+def _is_there(needed: Requirement, compiler: str) -> bool:
+    if needed.program:
+        return is_installed(needed.program)
+    if needed.path:
+        return Path(needed.path).exists()
+    arguments: list[str] = []
+    if needed.arguments:
+        if not is_installed(needed.arguments[0]):
+            return False
+        arguments = capture(needed.arguments, limit_s=_PROBE_LIMIT_S).stdout.split()
+    if needed.headers:
+        return any(_has_header(compiler, header, arguments) for header in needed.headers)
+    return compiles(compiler, arguments, _PROGRAM) is None
+
+
+def require_target(compiler: str, target: str, machine: str) -> None:
+    """Raise UsageError if the compiler makes no code for a CPU of this name, or such code cannot run here.
+
+    What is built is trained and verified on this host. An emulator is the newest CPU of its architecture.
+    """
+    said = compiles(compiler, ["-c", target_flag(target, machine)], _PROGRAM)
+    if said is not None:
+        raise UsageError(
+            f'{compiler} does not take --portable "{target}"',
+            detail=said,
+            hint="leave it out, or name a CPU of this architecture that the compiler knows",
+        )
+    if is_foreign(machine):
+        return
+    lacking = instructions(compiler, target, machine) - instructions(compiler, NATIVE, machine)
+    if lacking:
+        raise UsageError(
+            f'--portable "{target}" is more than this CPU can run',
+            detail=f"it lacks {', '.join(sorted(lacking))}, and a build is trained and verified here",
+            hint="build on such a host, or name an older CPU",
+        )
+
+
+def compiler_version(compiler: str) -> str:
+    """Return the first line of the compiler's version output."""
+    done = capture([*compiler.split(), "--version"], limit_s=_PROBE_LIMIT_S)
+    return (done.stdout.splitlines() or [compiler])[0]
+
+
+def missing_error(missing: Sequence[Need], foreign: Foreign | None = None) -> InstallationError:
+    """Return the error that names missing prerequisites, and the packages to install."""
+    packages = " ".join(dict.fromkeys(need.package for need in missing))
+    return InstallationError(
+        f"PostgreSQL cannot be built {'' if foreign is None else f'for {foreign.machine} '}here yet",
+        detail=f"missing: {', '.join(dict.fromkeys(need.name for need in missing))}",
+        hint=f"apt-get install {packages}" if foreign is None else foreign.installing(packages),
+    )
+
+
+def _has_header(compiler: str, header: str, arguments: Sequence[str] = ()) -> bool:
+    return compiles(compiler, ["-E", *arguments], _INCLUDING.format(header)) is None
+
+
+def _require_flags(options: ConfigureOptions) -> None:
+    said = compiles(options.compiler, ["-c", *options.cflags.split()], _PROGRAM)
+    if said is not None:
+        raise UsageError(f'{options.compiler} does not take --cflags "{options.cflags}"', detail=said)
+
+
+def compiles(compiler: str, options: Sequence[str], source: str) -> str | None:
+    """Return None if a source compiles, else the compiler's first line."""
+    argv = [*compiler.split(), "-x", "c", *options, "-o", "/dev/null", "-"]
+    done = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source)
+    return None if done.returncode == 0 else (done.stderr.splitlines() or ["no reason given"])[0]

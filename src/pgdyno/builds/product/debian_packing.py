@@ -1,0 +1,178 @@
+"""Make a Debian package of an installed build with dpkg-shlibdeps and dpkg-deb.
+
+The files are those that were verified, byte for byte; their times and permissions are made equal, so that the
+same build gives the same package. No privileges are needed: dpkg-deb writes that everything is root's.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base.errors import InstallationError
+from pgdyno.builds.needs.prerequisites import Need
+from pgdyno.builds.product.debian_package import (
+    changelog,
+    control_fields,
+    control_text,
+    copyright_text,
+    made_at,
+    package_name,
+    place_of,
+)
+from pgdyno.builds.product.manifest import Manifest
+from pgdyno.builds.spec.foreign import parse_machine
+from pgdyno.host.processes.running import clean_environment, is_installed, output_of
+
+_TOOLS = (Need("dpkg-deb", "dpkg"), Need("dpkg-shlibdeps", "dpkg-dev"), Need("objdump", "binutils"))
+_NAMES_ITS_PLACE = "lib/pkgconfig"
+"""For programs that are linked with libpq: they would look for it where it was built. The makefiles for
+extensions name that place too, but ask pg_config first, which knows where it is."""
+_ASKING = "Source: pgdyno\n\nPackage: pgdyno\nArchitecture: any\n"  # dpkg-shlibdeps wants to see a package's
+_SEARCHED = re.compile(r"^(\S.*):\s+file format|^\s+R(?:UN)?PATH\s+(\S+)$", re.MULTILINE)
+_FOR_TESTS = "pgxs"  # the only programs in it; below lib/postgresql, or lib where the prefix names PostgreSQL
+_ELF, _EXECUTABLE, _ORDINARY = b"\x7fELF", 0o755, 0o644
+
+
+@dataclass(frozen=True)
+class Packing:
+    """One package to be made in ``work``, an empty directory; ``by``: its maintainer."""
+
+    manifest: Manifest
+    by: str
+    work: Path
+
+    def run(self, prefix: Path, tell: Callable[[str], None]) -> tuple[Path, dict[str, str]]:
+        """Make a package of ``prefix``; return it, and the fields of its control file.
+
+        Raises: InstallationError for a build that cannot be moved, for libraries that no package has, and
+        with the last words of Debian's tools if they fail.
+        """
+        tell("copying the build")
+        self._lay_out(prefix)
+        tell("looking for the packages that it needs")
+        programs = [str(path) for path in _elf_files(self._place)]
+        require_movable(output_of(["objdump", "-p", *programs]))
+        fields = control_fields(
+            self.manifest,
+            by=self.by,
+            architecture=self._architecture,
+            depends=self._depends(programs),
+            installed_kib=_installed_kib(self._root / "usr"),
+        )
+        (self._root / "DEBIAN/control").write_text(control_text(fields))
+        _make_equal(self._root, made_at(self.manifest).timestamp())
+        tell("packing it")
+        return self._pack(fields), fields
+
+    @property
+    def _architecture(self) -> str:
+        if foreign := parse_machine(self.manifest.machine):
+            return foreign.architecture
+        return output_of(["dpkg", "--print-architecture"]).strip()
+
+    @property
+    def _root(self) -> Path:
+        return self.work / "root"
+
+    @property
+    def _place(self) -> Path:
+        return self._root / place_of(self.manifest)
+
+    def _lay_out(self, prefix: Path) -> None:
+        """Put everything where it will be, below a directory that stands for the root directory."""
+        documents = self._root / "usr/share/doc" / package_name(self.manifest)
+        for directory in (self._root / "DEBIAN", self._place, documents):
+            directory.mkdir(parents=True)
+        # Links between files of several directories cannot be kept where these are on several disks.
+        output_of(["cp", "--archive", "--no-preserve=links", f"{prefix}/.", str(self._place)])
+        shutil.rmtree(self._place / _NAMES_ITS_PLACE, ignore_errors=True)
+        (documents / "copyright").write_text(copyright_text((self._place / "bin/psql").read_bytes()))
+        text = changelog(self.manifest, self.by).encode()
+        (documents / "changelog.gz").write_bytes(gzip.compress(text, mtime=0))
+
+    def _depends(self, programs: Sequence[str]) -> str:
+        """Return the packages of all libraries that are needed. Raises: InstallationError."""
+        asking = self.work / "debian"
+        asking.mkdir()
+        (asking / "control").write_text(_ASKING)
+        argv = ["dpkg-shlibdeps", "-O", *(f"-e{one}" for one in programs)]
+        environment = clean_environment(DEB_HOST_ARCH=self._architecture)  # whose libraries it looks at
+        try:
+            said = output_of(argv, cwd=self.work, environment=environment)
+        except InstallationError as error:
+            raise InstallationError(
+                "which packages the build needs could not be found out",
+                detail=error.detail,
+                hint=f"install from packages of {self._architecture} the libraries that it was built with",
+            ) from error
+        return said.strip().removeprefix("shlibs:Depends=")
+
+    def _pack(self, fields: Mapping[str, str]) -> Path:
+        made = self.work / f"{fields['Package']}_{fields['Version']}_{fields['Architecture']}.deb"
+        environment = clean_environment(
+            SOURCE_DATE_EPOCH=f"{made_at(self.manifest).timestamp():.0f}",
+            DPKG_DEB_THREADS_MAX="1",  # what xz makes depends on how many CPUs it has
+        )
+        # xz, because dpkg of Debian 11 does not read what others choose by themselves.
+        argv = ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(self._root), str(made)]
+        output_of(argv, environment=environment)
+        return made
+
+
+def require_tools() -> None:
+    """Raise InstallationError naming the packages of those of Debian's tools that are missing."""
+    missing = [need for need in _TOOLS if not is_installed(need.name)]
+    if missing:
+        raise InstallationError(
+            "Debian packages cannot be made here yet",
+            detail=f"missing: {', '.join(need.name for need in missing)}",
+            hint=f"apt-get install {' '.join(need.package for need in missing)}",
+        )
+
+
+def require_movable(said: str) -> None:
+    """Raise InstallationError if programs look for libraries at a fixed place. ``said``: by objdump -p."""
+    program = ""
+    for named, places in _SEARCHED.findall(said):
+        program = named or program
+        fixed = [place for place in places.split(":") if place and not place.startswith("$ORIGIN")]
+        if fixed:
+            raise InstallationError(
+                "the build cannot be moved, and so not be packaged",
+                detail=f"{Path(program).name} looks for its libraries in {fixed[0]}",
+                hint="build again: pgdyno builds now look for them beside their programs",
+            )
+
+
+def _elf_files(place: Path) -> Iterator[Path]:
+    """Yield programs and libraries, in order, but those with which tests of extensions are run.
+
+    These are told by the makefiles where libpq is; by themselves they would need the distribution's.
+    """
+    for path in sorted(place.rglob("*")):
+        if path.is_file() and not path.is_symlink() and _FOR_TESTS not in path.relative_to(place).parts:
+            with path.open("rb") as file:
+                if file.read(len(_ELF)) == _ELF:
+                    yield path
+
+
+def _installed_kib(tree: Path) -> int:
+    """Return the installed size by Debian policy 5.6.20, equal on all disks."""
+    paths = [path for path in tree.rglob("*") if not path.is_symlink()]
+    return sum(-(-path.stat().st_size // 1024) if path.is_file() else 1 for path in paths)
+
+
+def _make_equal(root: Path, time_s: float) -> None:
+    """Make times and permissions independent of when and under which umask files were made."""
+    for path in [root, *root.rglob("*")]:
+        if not path.is_symlink():
+            # Libraries are loaded, not run: Debian policy 8.1.
+            is_run = path.is_dir() or (path.stat().st_mode & 0o100 and ".so" not in path.suffixes)
+            path.chmod(_EXECUTABLE if is_run else _ORDINARY)
+        os.utime(path, (time_s, time_s), follow_symlinks=False)

@@ -1,0 +1,93 @@
+"""The use cases ``server list`` and ``server remove``."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.apply.ledger.log import read_journal
+from pgdyno.base.errors import RefusedError, ServerError, UsageError
+from pgdyno.base.facts import Fact
+from pgdyno.builds.built_servers import built_servers, require_ours
+from pgdyno.builds.product.manifest import FILE, Manifest, read_manifest
+from pgdyno.model.plans.plan import PROGRAM_KINDS
+from pgdyno.postgres.process.installation import installation_at
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.processes import running_from
+from pgdyno.postgres.process.registry import RegisteredServer, registered_servers
+
+
+@dataclass(frozen=True)
+class ListedServer:
+    """One line of the list; ``failure`` is why its programs do not run, for example on another CPU's."""
+
+    name: str
+    version: str | None
+    bin_directory: str
+    manifest: Fact[Manifest]  # unknown: pgdyno has not built it
+    failure: str | None = None
+
+
+def list_servers() -> list[ListedServer]:
+    """Return every server that is known by name, also those whose programs do not run."""
+    return [_listed(server) for server in registered_servers(workspace())]
+
+
+def _listed(server: RegisteredServer) -> ListedServer:
+    place, manifest = str(server.bin_directory), read_manifest(server.bin_directory.parent)
+    try:
+        version = installation_at(server.bin_directory, workspace().account).version
+    except ServerError as error:
+        return ListedServer(server.name, None, place, manifest, error.detail or error.message)
+    return ListedServer(server.name, version, place, manifest)
+
+
+def _require_not_chosen(name: str, prefix: Path) -> None:
+    """Refuse to remove programs that a stopped server was switched to, or from."""
+    for receipt in read_journal(workspace().root / "journal").open:
+        if receipt.change.kind not in PROGRAM_KINDS:
+            continue
+        if any(f"{prefix}/" in f"{text}/" for text in (receipt.change.value, receipt.change.current or "")):
+            raise RefusedError(
+                f'server "{name}" is needed',
+                detail=f"{receipt.target.address} was switched to it, or from it ({receipt.apply_id})",
+                hint="pgdyno revert first; pgdyno status shows all other applied changes",
+            )
+
+
+def remove_server(name: str) -> Path:
+    """Remove a server that pgdyno built, and return where it was.
+
+    Raises: UsageError for a name that is not one of them; RefusedError while it runs, or if a package has
+    brought it.
+    """
+    servers = workspace().servers()
+    built = {path.parent.name: path.parent for path in sorted(servers.glob(f"*/{FILE}"))}
+    prefix = built.get(name)
+    if prefix is None:
+        _require_no_package(name)
+        raise UsageError(
+            f'pgdyno has not built a server "{name}"',
+            detail=f"built: {', '.join(built) or 'none'}",
+            hint="pgdyno server list shows all that are known; others are removed as they were installed",
+        )
+    if pids := running_from(prefix):
+        raise RefusedError(
+            f'server "{name}" is in use',
+            detail=f"processes of it run: {', '.join(map(str, pids))}",
+            hint="stop it first",
+        )
+    _require_not_chosen(name, prefix)
+    # Renamed first: a removal that is interrupted leaves no half of a server under its name.
+    doomed = servers / f".{name}.removed"
+    shutil.rmtree(doomed, ignore_errors=True)
+    prefix.rename(doomed)
+    shutil.rmtree(doomed)
+    return prefix
+
+
+def _require_no_package(name: str) -> None:
+    for prefix, manifest in built_servers(workspace()):
+        if manifest.name == name:
+            require_ours(prefix, manifest)

@@ -1,0 +1,265 @@
+"""The stages of one build, in order; ``directory.py`` has their directories."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.base.ports import Progress
+from pgdyno.base.time_left import TimeLeft
+from pgdyno.builds.compiling.build_plan import BuildPlan
+from pgdyno.builds.compiling.publishing import publish, put_beside
+from pgdyno.builds.compiling.regression import with_tests
+from pgdyno.builds.directory import BuildDirectory
+from pgdyno.builds.extension_trees import chosen_modules, copy_trees, install_trees
+from pgdyno.builds.fetch import Fetched
+from pgdyno.builds.lessons import Lesson
+from pgdyno.builds.optimise import bolt, huge_text
+from pgdyno.builds.optimise.counts import gather
+from pgdyno.builds.patching.patched_tree import apply_patches
+from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
+from pgdyno.builds.run.making import Making
+from pgdyno.builds.run.resumed_stages import Stage, Stages, Watch, share_of_all
+from pgdyno.builds.source.extensions import require_modules
+from pgdyno.builds.verifying.verification import SECONDS as VERIFYING_SECONDS
+from pgdyno.builds.verifying.verification import Candidate
+from pgdyno.builds.write_manifest import describe
+from pgdyno.host.processes.running import output_of
+from pgdyno.model.plans.recipe import TRAINING_S
+from pgdyno.postgres.process.installation import Installation, installation_at
+from pgdyno.postgres.process.processes import running_from
+from pgdyno.postgres.process.workspace import Workspace
+
+_COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
+_BRANCHES = "branches.fdata"
+
+
+@dataclass(frozen=True)
+class BuildParts:
+    """Functions that a build calls, in the order in which it does; ``parts.py`` has the usual ones."""
+
+    find_bolt: Callable[[], bolt.Bolt | None]
+    fetch: Callable[[str, Workspace, Progress], Fetched]
+    available_memory_bytes: Callable[[], int]
+    check_settings: Callable[[Installation, Sequence[Lesson], Progress], None]
+    train: Callable[[Installation, Installation, Mapping[str, str], Sequence[Lesson], Progress, Watch], None]
+    verify: Callable[[Candidate, Workspace, Progress, Watch], Verified]
+
+
+@dataclass(frozen=True)
+class Building:
+    """One build under way. ``reference``: a baseline build of the same source; None: this is one.
+
+    ``lessons`` are what it is trained on. ``following_s``: how long is expected what it is the first
+    part of.
+    """
+
+    place: Workspace
+    plan: BuildPlan
+    fetched: Fetched
+    reference: Installation | None
+    progress: Progress
+    parts: BuildParts
+    lessons: Sequence[Lesson] = ()
+    following_s: float = 0.0
+
+    @property
+    def expected_s(self) -> float:
+        """How long all of it is expected to take."""
+        return self._stages.expected_s
+
+    def begin(self) -> None:
+        """Run the first stage, unless it is done: unpack the source, and apply patches to it.
+
+        Raises: UsageError for patches and modules of contrib that it does not allow; StorageError.
+        """
+        self._at.forget_others()
+        self._at.root.mkdir(mode=0o755, exist_ok=True)
+        if done := self._stages.seconds():
+            self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
+        replace(self._stages, stages=self._stages.stages[:1]).run(self._begin, lambda _: None)
+
+    def run(self) -> Manifest:
+        """Run the stages that are not done yet, and return the installed build's manifest.
+
+        Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
+        """
+        total_s = self.expected_s + self.following_s
+        time_left = TimeLeft(self.progress, self._stages.share_done() * self.expected_s / total_s)
+        self._stages.run(self._begin, share_of_all(time_left.tell, 0.0, self.expected_s, total_s))
+        manifest = read_manifest(self._at.prefix).value
+        assert isinstance(manifest, Manifest)  # noqa: S101 — written a moment ago
+        shutil.rmtree(self._at.root)
+        return manifest
+
+    @cached_property
+    def _stages(self) -> Stages:
+        return Stages(tuple(self._in_order()), self._at.done)
+
+    def _in_order(self) -> Iterator[Stage]:
+        training_s = 60 + TRAINING_S * len(self.plan.training)
+        yield Stage("unpack", 5, self._alone(self._unpack))
+        yield Stage("configure", 30, self._alone(self._configure))
+        if self.plan.recipe.is_counted:
+            yield Stage("compile for counting", 280, self._alone(self._compile_for_counting))
+            yield Stage("train", training_s, self._train)
+        yield Stage("compile", 340, self._alone(self._compile))
+        if self.plan.bolt is not None:
+            yield Stage("make it count branches", 20, self._alone(self._make_it_count_branches))
+            yield Stage("train on branches", training_s, self._train_on_branches)
+            yield Stage("rearrange", 10, self._alone(self._rearrange))
+        yield Stage("verify", VERIFYING_SECONDS, self._alone(self._verify))
+        yield Stage("install", 1, self._install)
+
+    def _alone(self, run: Callable[[Watch], None]) -> Callable[[Watch], None]:
+        """Let no measurement run meanwhile: both would only disturb each other."""
+
+        def run_alone(watch: Watch) -> None:
+            with self.place.measuring():
+                run(watch)
+
+        return run_alone
+
+    @cached_property
+    def _at(self) -> BuildDirectory:
+        name = self.plan.name
+        return BuildDirectory(self.place.builds() / name, self.place.servers() / name, self.place.account)
+
+    @cached_property
+    def _making(self) -> Making:
+        return Making(self._at.source, self._at.log, f"PostgreSQL {self.plan.version}", self._run_as)
+
+    def _run_as(self, argv: Sequence[str]) -> list[str]:
+        return self.place.account.run_as(argv)
+
+    def _unpack(self, _: Watch) -> None:
+        shutil.rmtree(self._at.source, ignore_errors=True)
+        self.fetched.unpack(self._at.source)
+        try:
+            apply_patches(self.plan.patches, self._at.source, self.plan.version)
+            require_modules(self.plan.extensions.modules, self._at.source, self.plan.version)
+        except UsageError:
+            shutil.rmtree(self._at.root)  # nobody will ask for the same again
+            raise
+        self._at.give(self._at.source)
+        copy_trees(self.plan.extensions.trees, self._at)
+
+    def _configure(self, watch: Watch) -> None:
+        self._at.log.unlink(missing_ok=True)
+        self._making.configure((f"--prefix={self._at.prefix}", *self.plan.options), watch)
+
+    def _compile_for_counting(self, watch: Watch) -> None:
+        variables = self.plan.counting(self._at.counts)
+        self._making.clean()  # of what an interrupted try has left
+        self._making.build(self._directories, variables, watch)
+        self._making.install(self._directories, self._at.empty("counting"), variables)
+
+    def _train(self, watch: Watch) -> None:
+        environment = self.plan.compiler.counting_environment(self._at.empty("counts"))
+        counting = installation_at(self._at.staged("counting") / "bin", self.place.account)
+        self.parts.train(counting, self._plain, environment, self.lessons, self.progress, watch)
+
+    def _compile(self, watch: Watch) -> None:
+        self._making.clean()
+        self._at.log.unlink()  # of the program that is not installed
+        if self.plan.recipe.is_counted:
+            gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
+        if self.plan.recipe.is_on_huge_pages:
+            self._compile_object()
+        variables = self._final
+        if self.plan.recipe.is_linked_whole:  # which takes about as long as to compile
+            watch = share_of_all(watch, 0.0, 1.0, 2.0)
+        self._making.build(self._directories, variables, watch)
+        self._making.install(self._directories, self._at.empty("built"), variables)
+        install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)
+
+    def _compile_object(self) -> None:
+        """Compile the additional objects, from a copy that the account can read."""
+        source = Path(shutil.copy(huge_text.SOURCE, self._at.root))
+        made = self._at.empty("objects") / huge_text.OBJECT
+        output_of(huge_text.compiling(self.plan.compiler.cc, source, made), self._run_as)
+
+    def _make_it_count_branches(self, _: Watch) -> None:
+        self._remake("branching", self._bolt.counting)
+
+    def _train_on_branches(self, watch: Watch) -> None:
+        self._at.empty("branches")
+        # Looked at as it is without counting: nobody could wait for the end of what the other one prints.
+        finished = installation_at(self._at.staged("built") / "bin", self.place.account)
+        counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
+        self.parts.train(counting, self._plain, {}, self.lessons, self.progress, watch)
+        deadline_s = time.monotonic() + _COUNTED_WITHIN_S
+        while running_from(self._at.staged("branching")):
+            if time.monotonic() > deadline_s:
+                raise InstallationError(
+                    f"the branch counter does not end within {_COUNTED_WITHIN_S:g} s of its server",
+                    detail=f"processes: {', '.join(map(str, running_from(self._at.staged('branching'))))}",
+                    hint="end them, and ask for the same again: it goes on from there",
+                )
+            time.sleep(0.1)
+
+    def _rearrange(self, _: Watch) -> None:
+        said = self._remake("moved", self._bolt.rearranging)
+        bolt.require_reached(said)
+        bolt.taken_branches(said)  # are written into the manifest later
+        self._at.rearranged.write_text(said)
+
+    def _remake(self, name: str, command: Callable[[Path, Path, Path], Sequence[str]]) -> str:
+        """Copy the build with its server rewritten by a command.
+
+        Return the command's output.
+        """
+        copy, made = self._at.empty(name), self._at.staged(name) / "bin/postgres"
+        output_of(["cp", "--archive", f"{self._at.root / 'built'}/.", str(copy)], self._run_as)
+        finished = self._at.staged("built") / "bin/postgres"
+        return output_of(command(finished, self._at.branches / _BRANCHES, made), self._run_as)
+
+    def _verify(self, watch: Watch) -> None:
+        staged = self._at.staged("built" if self.plan.bolt is None else "moved")
+        placed = put_beside(self._at.prefix, staged, self._run_as)
+        subject = Candidate(
+            tested=installation_at(placed / "bin", self.place.account, self.plan.name),
+            reference=self.reference,
+            making=self._making,
+            variables=self._final,
+            extensions=with_tests(self._making, self._modules),
+            is_on_huge_pages=self.plan.recipe.is_on_huge_pages,
+        )
+        verified = self.parts.verify(subject, self.place, self.progress, watch)
+        build_s = sum(self._stages.seconds().values())
+        manifest = describe(self.plan, self._modules, self.fetched, self._at, verified, build_s)
+        self._at.manifest.write_text(dump_manifest(manifest))
+
+    def _install(self, _: Watch) -> None:
+        publish(self._at.prefix, (FILE, self._at.manifest.read_text()))
+
+    @property
+    def _final(self) -> Mapping[str, str]:
+        return self.plan.final(self._at.counts, self._at.objects)
+
+    @cached_property
+    def _modules(self) -> tuple[str, ...]:
+        """The contrib modules, once the tree is configured; those that every build has are the last."""
+        return chosen_modules(self._making, self.plan.extensions.modules, self.plan.configure.extensions)
+
+    @property
+    def _directories(self) -> tuple[str, ...]:
+        return (".", *(f"contrib/{name}" for name in self._modules))
+
+    @property
+    def _plain(self) -> Installation:
+        assert self.reference is not None  # noqa: S101 — what is trained is not plain
+        return self.reference
+
+    @property
+    def _bolt(self) -> bolt.Bolt:
+        assert self.plan.bolt is not None  # noqa: S101 — else these stages are not there
+        return self.plan.bolt
+
+    def _begin(self, stage: Stage) -> None:
+        self.progress.step(f"{self.plan.name}: {stage.name}")

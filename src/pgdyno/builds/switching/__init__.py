@@ -1,0 +1,1 @@
+"""Whether other programs can run a server, and switching it to them."""

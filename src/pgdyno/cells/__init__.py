@@ -1,1 +1,0 @@
-"""Judges the hosts of a cell by their answers. Pure."""

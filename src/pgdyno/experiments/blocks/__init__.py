@@ -1,1 +1,0 @@
-"""Blocks of metrics, built from measured slices, drains and disturbances."""

@@ -1,1 +1,0 @@
-"""Stopping rules, and decisions on plans."""

@@ -1,1 +1,0 @@
-"""How an experiment is laid out in time and on CPUs."""

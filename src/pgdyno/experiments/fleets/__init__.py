@@ -1,1 +1,0 @@
-"""The same comparisons on several machines."""

@@ -1,1 +1,0 @@
-"""Query plans, and the limits of their parallel degree."""

@@ -1,1 +1,0 @@
-"""Verdicts from blocks: effects, curves and splits, with intervals."""

@@ -1,1 +1,0 @@
-"""Adapter: programs that issue load, and how they are frozen and released."""

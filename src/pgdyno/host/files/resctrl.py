@@ -1,0 +1,57 @@
+"""System calls of the kernel's file system resctrl: mounting it, and making groups.
+
+A directory that is made in it is a group of tasks, with files in it; removing it gives the tasks back to the
+group of all others.
+
+Source: Linux, Documentation/filesystems/resctrl.rst.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base.errors import ServerError
+from pgdyno.host.cache_allocation import RESCTRL
+
+_TIMEOUT_S = 30.0  # arbitrary; the kernel takes milliseconds
+
+
+@dataclass(frozen=True)
+class Resctrl:
+    """The file system below ``root``: ``/``, or in tests a directory that looks like a machine."""
+
+    root: Path = Path("/")
+
+    def mount(self, *, with_cdp: bool) -> None:
+        """Mount the file system. Raises: ServerError with the program's words."""
+        options = ["-o", "cdp"] if with_cdp else []
+        _run(["mount", "-t", "resctrl", *options, "resctrl", RESCTRL])
+
+    def unmount(self) -> None:
+        """Unmount it, which gives all tasks the whole cache again. Raises: ServerError."""
+        _run(["umount", RESCTRL])
+
+    def make_group(self, path: str) -> None:
+        """Make a group. Raises: OSError: FileExistsError, ENOSPC if the processor has no more of them."""
+        os.mkdir(self.root / path.lstrip("/"))  # noqa: PTH102 — as remove_group
+
+    def remove_group(self, path: str) -> None:
+        """Remove a group, although it has files: they are the kernel's. Raises: OSError."""
+        os.rmdir(self.root / path.lstrip("/"))  # noqa: PTH106 — pathlib's would do the same
+
+
+def _run(argv: list[str]) -> None:
+    line = " ".join(argv)
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, text=True, errors="replace", check=False, timeout=_TIMEOUT_S
+        )
+    except OSError as error:
+        raise ServerError(f"could not run {line}", detail=error.strerror) from error
+    except subprocess.TimeoutExpired as error:
+        raise ServerError(f"{line} did not end within {_TIMEOUT_S:.0f} s") from error
+    if done.returncode != 0:
+        raise ServerError(f"{line} failed", detail=done.stderr.strip() or None)

@@ -1,0 +1,159 @@
+"""Facts about a host; each is a value with its source, or the reason why it is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.cache_allocation import CacheAllocation
+
+_NOT_INSPECTED: Fact[Any] = Fact(Unknown("not inspected"), "inspect_host")
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """Processor: identity, instruction set, topology."""
+
+    model: Fact[str]
+    architecture: Fact[str]
+    isa_features: Fact[tuple[str, ...]]  # as the kernel names them: avx512f, lse → "atomics", spe, …
+    logical_count: Fact[int]
+    core_count: Fact[int]
+    socket_count: Fact[int]
+    numa_nodes: Fact[int]
+    is_smt_active: Fact[bool]
+    l1d_bytes: Fact[int]
+    l2_bytes: Fact[int]
+    l3_bytes: Fact[int]
+    has_pmu: Fact[bool]
+    virtualisation: Fact[str]  # of the postmaster when known: "none", "kvm", "container:docker on kvm", …
+    clocksource: Fact[str]
+    governor: Fact[str] = _NOT_INSPECTED  # frequency scaling policy
+    frequency_mhz: Fact[float] = _NOT_INSPECTED  # the highest; the nominal one where nothing scales it
+    mitigations: Fact[dict[str, str]] = _NOT_INSPECTED  # vulnerability → the kernel's answer
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Physical memory and page sizes."""
+
+    total_bytes: Fact[int]
+    available_bytes: Fact[int]
+    page_bytes: Fact[int]
+    huge_pages: Fact[dict[int, HugePagePool]]  # key: page size in bytes
+    transparent_huge_pages: Fact[str]  # the bracketed choice: always, madvise, never
+    huge_page_bytes: Fact[int] = _NOT_INSPECTED  # the default size, which PostgreSQL takes unless told
+
+
+@dataclass(frozen=True)
+class HugePagePool:
+    """One pool of explicit huge pages; counts of pages."""
+
+    total: int
+    free: int
+    reserved: int
+    surplus: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Effective limits of this process or the postmaster: the smallest over host and cgroups."""
+
+    cgroup_version: Fact[str]  # "v1", "v2", "hybrid", "none"
+    memory_bytes: Fact[int]  # hard limit; the host's memory when no ancestor limits
+    memory_high_bytes: Fact[int]  # cgroup v2 throttling limit; the hard limit when unset
+    cpu_count: Fact[float]  # min(cpuset, quota/period, online CPUs)
+    cpuset: Fact[tuple[int, ...]]
+    pids_max: Fact[int]
+    hugetlb_bytes: Fact[dict[int, int]]  # by page size; the host's memory when no ancestor limits
+    shm_bytes: Fact[int]  # size of /dev/shm
+    rlimits: Fact[dict[str, str]]  # soft limits by the kernel's names, of the postmaster when known
+    seccomp: Fact[str] = _NOT_INSPECTED  # "disabled", "strict", "filter"
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """One whole disk."""
+
+    name: str
+    is_rotational: Fact[bool]
+    scheduler: Fact[str]
+    read_ahead_bytes: Fact[int]
+    size_bytes: Fact[int]
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system that matters: the data directory's and the WAL's, else the root's."""
+
+    target: str
+    device: str
+    filesystem: str
+    options: tuple[str, ...]
+    available_bytes: Fact[int] = _NOT_INSPECTED  # for unprivileged users
+    disk: Fact[str] = _NOT_INSPECTED  # the BlockDevice below, by name; dm-0 for a logical volume
+
+
+@dataclass(frozen=True)
+class Nic:
+    """One network interface with its queues."""
+
+    name: str
+    rx_queues: Fact[int]
+    tx_queues: Fact[int]
+    rps_cpus: Fact[tuple[str, ...]]  # one mask per receive queue
+    irq_affinity: Fact[dict[str, str]]  # IRQ number → CPU list
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Operating system."""
+
+    release: Fact[str]
+    distribution: Fact[str]
+    sysctls: dict[str, Fact[str]]  # key → value, e.g. vm.dirty_bytes
+    profile_options: Fact[tuple[str, ...]] = _NOT_INSPECTED  # by which a profile can take part in its build
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A program that sets values of the running kernel by itself.
+
+    ``does`` is what was seen of it: "is active with profile balanced"; ``files`` are paths with ``*`` for
+    anything; ``instead`` is what people can do.
+    """
+
+    name: str
+    does: str
+    files: tuple[str, ...]
+    instead: str
+
+    def sets(self, path: str) -> bool:
+        """Whether it sets this file, or files of this pattern."""
+        return any(fnmatchcase(path, pattern) for pattern in self.files)
+
+    @property
+    def warning(self) -> str:
+        """Why nobody should write behind it."""
+        return f"{self.name} {self.does}, and would set its own values again"
+
+
+@dataclass(frozen=True)
+class Host:
+    """Everything known about one machine."""
+
+    hostname: Fact[str]
+    cpu: Cpu
+    memory: Memory
+    limits: Limits
+    kernel: Kernel
+    block_devices: Fact[tuple[BlockDevice, ...]]
+    mounts: Fact[tuple[Mount, ...]]
+    nics: Fact[tuple[Nic, ...]]
+    owners: Fact[tuple[Owner, ...]] = _NOT_INSPECTED  # who sets values of the kernel besides us
+    cache_allocation: Fact[CacheAllocation] = _NOT_INSPECTED  # how the processor's caches are divided
+    kernel_files: Mapping[str, Fact[str]] = field(default_factory=dict)
+    """First lines of the files in /proc and /sys that were asked for, by path."""

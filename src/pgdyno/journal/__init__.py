@@ -1,1 +1,0 @@
-"""Adapter: receipts on disk, and the writers that apply and restore changes."""

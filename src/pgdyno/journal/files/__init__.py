@@ -1,1 +1,0 @@
-"""How root reads and writes files that are others'."""

@@ -1,1 +1,0 @@
-"""Receipts, the log that holds them, and its lock."""

@@ -1,0 +1,1 @@
+"""Programs that issue load, and how they are frozen and released."""

@@ -1,0 +1,166 @@
+"""A captured workload as pgdyno-driver is told it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pgdyno.base.errors import UsageError
+from pgdyno.model.experiments.captured import (
+    ArrayOf,
+    Between,
+    CapturedCall,
+    CapturedTransaction,
+    CapturedWorkload,
+    ColumnValue,
+    Constant,
+    Letters,
+    NewKey,
+    OneOf,
+    Parameter,
+    ReturnedValue,
+    SameValue,
+    Uuid,
+)
+
+T = TypeVar("T")
+
+_KEYS_APART = 1  # after the highest key of the copy
+
+
+@dataclass(frozen=True)
+class ColumnDraws:
+    """How values of a copy's columns are drawn, in the driver's words, and the highest key of each."""
+
+    values: Mapping[str, Mapping[str, Any]]
+    highest: Mapping[str, int]
+
+
+class _Keys:
+    """Parts of the new keys of each column: parameters that draw from the same one draw different numbers."""
+
+    def __init__(self, workload: CapturedWorkload) -> None:
+        self._all = Counter(
+            parameter.column
+            for transaction in workload.transactions
+            for call in transaction.calls
+            for parameter in call.parameters
+            if isinstance(parameter, NewKey)
+        )
+        self._given: Counter[str] = Counter()
+
+    def part(self, column: str) -> dict[str, int]:
+        """Return the next part of a column's keys."""
+        part = self._given[column]
+        self._given[column] += 1
+        return {"part": part, "parts": self._all[column]}
+
+
+def captured_options(workload: CapturedWorkload, draws: ColumnDraws) -> dict[str, Any]:
+    """Return the driver's options. Raises: UsageError for a column or statement that is not known."""
+    places = {one.name: place for place, one in enumerate(workload.statements)}
+    keys = _Keys(workload)
+    return {
+        "statements": [
+            {"name": one.name, "sql": one.sql, "prepared": one.is_prepared} for one in workload.statements
+        ],
+        "transactions": [
+            {"weight": one.weight, "calls": list(_calls(one, places, draws, keys))}
+            for one in workload.transactions
+        ],
+    }
+
+
+class _Drawing:
+    """One transaction: its calls until now, and where each statement was called last."""
+
+    def __init__(self, draws: ColumnDraws, keys: _Keys) -> None:
+        self._draws = draws
+        self._keys = keys
+        self._drawn: list[list[Mapping[str, Any]]] = []  # parameters by call
+        self._places: dict[str, int] = {}
+
+    def parameters(self, call: CapturedCall) -> list[Mapping[str, Any]]:
+        """Return the parameters of the next call."""
+        self._places[call.statement] = len(self._drawn)
+        self._drawn.append([])
+        for one in call.parameters:
+            self._drawn[-1].append(self._draw(one))
+        return self._drawn[-1]
+
+    def _draw(self, one: Parameter) -> Mapping[str, Any]:
+        drawn: Mapping[str, Any]
+        match one:
+            case ColumnValue() | ArrayOf() | NewKey():
+                drawn = self._of_column(one)
+            case SameValue():
+                drawn = self._same(one)
+            case ReturnedValue(column, statement):
+                drawn = {"draw": "returned", "call": self._place_of(statement), "column": column - 1}
+            case Between(low, high, distribution):
+                drawn = {"draw": "integer", "low": low, "high": high}
+                drawn |= {} if distribution == "uniform" else {"distribution": distribution}
+            case Constant(value):
+                drawn = {"draw": "null"} if value is None else {"draw": "constant", "value": value}
+            case Letters(least, most):
+                drawn = {"draw": "text", "least": least, "most": most}
+            case Uuid():
+                drawn = {"draw": "uuid"}
+            case OneOf():
+                drawn = _one_of(one)
+        return drawn
+
+    def _of_column(self, one: ColumnValue | ArrayOf | NewKey) -> Mapping[str, Any]:
+        if isinstance(one, NewKey):
+            start = _known(one.column, self._draws.highest) + _KEYS_APART
+            return {"draw": "sequence", "start": start, **self._keys.part(one.column)}
+        value = _known(one.column, self._draws.values)
+        return value if isinstance(one, ColumnValue) else {"draw": "array", "of": value, "length": one.length}
+
+    def _same(self, one: SameValue) -> Mapping[str, Any]:
+        """Return the value of another parameter: a returned one is only there when it has been returned."""
+        call = len(self._drawn) - 1 if one.statement is None else self._place_of(one.statement)
+        others, number = self._drawn[call], one.parameter - 1
+        if number < len(others) and others[number]["draw"] == "returned":
+            if one.plus:
+                raise UsageError("nothing can be added to a returned value")
+            return others[number]
+        return {"draw": "same-as", "call": call, "parameter": number, "plus": one.plus}
+
+    def _place_of(self, statement: str) -> int:
+        if statement not in self._places:
+            raise UsageError(f'no earlier call of the transaction is of "{statement}"')
+        return self._places[statement]
+
+
+def _calls(
+    transaction: CapturedTransaction, statements: Mapping[str, int], draws: ColumnDraws, keys: _Keys
+) -> Iterator[dict[str, Any]]:
+    drawing = _Drawing(draws, keys)
+    for one in transaction.calls:
+        if one.statement not in statements:
+            raise UsageError(
+                f'a transaction calls the statement "{one.statement}", which is not there',
+                hint=f"known: {', '.join(statements)}",
+            )
+        yield {
+            "statement": statements[one.statement],
+            "times": one.times,
+            "parameters": drawing.parameters(one),
+        }
+
+
+def _one_of(one: OneOf) -> Mapping[str, Any]:
+    drawn = {"draw": "one-of", "values": list(one.values), "weights": list(one.weights)}
+    if not one.nulls:
+        return drawn
+    weight = sum(one.weights) if one.weights else float(len(one.values))
+    return {"draw": "mixture", "parts": [[weight, drawn], [one.nulls, {"draw": "null"}]]}
+
+
+def _known(column: str, of: Mapping[str, T]) -> T:
+    if column not in of:
+        raise UsageError(f'nothing is known of the column "{column}"')
+    return of[column]

@@ -1,0 +1,131 @@
+"""An attached server as an arm of an experiment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base.errors import ServerError
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.processes.colocation import find_postmaster
+from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.connection.connection import Connection, connect, dsn_of, open_session, require_no_pooler
+from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection
+from pgdyno.postgres.connection.libpq_environment import LIBPQ_VARIABLES
+from pgdyno.postgres.connection.load_security import DEFAULT_FILES, Negotiated, load_parameters
+from pgdyno.postgres.inspection.inspection import identify_backend
+
+_DATA_DIRECTORY = """
+SELECT setting FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'data_directory'
+"""
+_OPTIONS = "PGOPTIONS"
+_IS_GSS = """
+SELECT encrypted FROM pg_catalog.pg_stat_gssapi
+WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()
+"""
+
+
+@dataclass(frozen=True)
+class AttachedServer:
+    """An attached server as an arm; it is neither started nor stopped."""
+
+    dsn: str
+    host: str
+    port: int
+    user: str
+    pid: int | None  # None: it is not proven to run on this host
+
+    def connect(self, database: str) -> ControlConnection:
+        """Open a control connection without pgdyno's usual time limits: a checkpoint may take its time."""
+        connection = open_session(self.dsn, database=database)
+        connection.answer_limit_s = LONG_LIMIT_S
+        return connection
+
+    def last_log_lines(self) -> str:
+        """Say where to look."""
+        return "its own log says why"
+
+    def stop(self, *, is_immediate: bool = False) -> None:
+        """Leave it running."""
+
+
+def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer, Mapping[str, str]]:
+    """Find the server on this host, and the environment that generators connect with.
+
+    Raises: ConnectionFailedError; ServerError if it is not proven to run on this host; RefusedError if
+    generators' connections would be less secure than ours.
+    """
+    server, environment, postmaster = _look(dsn, data_directory)
+    if isinstance(postmaster.value, Unknown):
+        raise ServerError("the server is not proven to run on this host", detail=postmaster.value.reason)
+    return server, environment
+
+
+def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
+    """Find the server on any host, and the environment that generators connect with.
+
+    Raises: ConnectionFailedError; RefusedError as above.
+    """
+    server, environment, _ = _look(dsn, None)
+    return server, environment
+
+
+@failures_in_words()
+@answers_of_postgresql()
+def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
+    with closing(connect(dsn)) as connection:
+        require_no_pooler(connection)
+        info, postmaster = connection.info, postmaster_of(connection, data_directory)
+        server = AttachedServer(
+            dsn_of(connection, dsn), info.host, info.port, info.user, postmaster.or_none()
+        )
+        return server, _environment(connection), postmaster
+
+
+def postmaster_of(connection: Connection, data_directory: str | None = None) -> Fact[int]:
+    """Return the postmaster's process, or why it is not proven to run on this host.
+
+    ``data_directory`` is where the server has its data, if that is known.
+    """
+    backend = identify_backend(connection)
+    return find_postmaster(
+        Path("/"),
+        backend_pid=backend.pid,
+        backend_start=backend.start_s,
+        data_directory=data_directory or _data_directory(connection),
+    )
+
+
+def _data_directory(connection: Connection) -> str | None:
+    """Return where the server has its data; None if the role may not see that."""
+    row = connection.execute(_DATA_DIRECTORY).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _environment(connection: Connection) -> dict[str, str]:
+    """Return libpq variables for security, and for options that no argument can carry.
+
+    Generators have the options of the control connection, wherever they come from: a PGOPTIONS that the
+    connection string has replaced must not reach them alone.
+    """
+    found = {LIBPQ_VARIABLES[name]: value for name, value in load_parameters(_negotiated(connection)).items()}
+    if connection.info.options or _OPTIONS in os.environ:
+        found[_OPTIONS] = connection.info.options
+    return found
+
+
+def _negotiated(connection: Connection) -> Negotiated:
+    parameters = {one.keyword.decode(): one.val.decode() for one in connection.pgconn.info if one.val}
+    if "hostaddr" in parameters:  # it may be a list, and one of them has answered
+        parameters["hostaddr"] = connection.info.hostaddr
+    files = {name: Path.home() / ".postgresql" / file for name, file in DEFAULT_FILES.items()}
+    return Negotiated(
+        {**parameters, "password": connection.info.password},  # of a password file as well
+        is_tls=connection.pgconn.ssl_in_use,
+        is_gss=connection.execute(_IS_GSS).fetchone() == (True,),
+        default_files={name: str(file) for name, file in files.items() if file.exists()},
+    )

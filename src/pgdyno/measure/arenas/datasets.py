@@ -1,0 +1,205 @@
+"""Load each data set once per PostgreSQL version, and copy it for every arm."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import GeneratorError, StorageError
+from pgdyno.base.ports import Progress
+from pgdyno.base.time_left import TimeLeft
+from pgdyno.load._contract import Target
+from pgdyno.load.tpchgen import Filling, Tell
+from pgdyno.model.experiments.workload import DataSet
+from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.process.dump import restore_dump
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import DATABASE, SUPERUSER, Instance, initialise
+from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.workload.tpch.queries import statements
+from pgdyno.workload.tpch.tables import exact_rows, usual_rows
+
+_PORT = 5432  # any: the socket directory is private
+_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
+# The owner of a restored database may have set its search path, where operators and views of others lie.
+_NOTHING_PLANTED = "SET search_path = ''"
+_HAS_PREWARM = """
+SELECT 1 FROM pg_catalog.pg_available_extensions WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
+"""
+
+Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], Tell], None]
+"""Loads a data set into an empty database; ``Loads.fill`` does."""
+
+
+def is_loaded(workspace: Workspace, data_set: DataSet, installation: Installation) -> bool:
+    """Whether a data set is there as the workspace's account has loaded it.
+
+    One that another account has loaded does not count: its files are that user's, who may have changed them.
+    """
+    place = _place_of(workspace, data_set, installation)
+    return place.is_dir() and place.stat().st_uid == workspace.account.uid
+
+
+def _place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
+    machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
+    return workspace.datasets() / f"pg{installation.version}-checksums-{machine}{data_set.key}"
+
+
+@dataclass(frozen=True)
+class DataSets:
+    """Loaded data directories, by version and data set. They are never started, only copied.
+
+    A load happens in ``scratch`` and is moved when it is complete: what an interrupted one leaves is never
+    taken for a data set.
+    """
+
+    workspace: Workspace
+    scratch: Path
+    fill: Fill
+    progress: Progress
+
+    def ensure(self, data_set: DataSet, installation: Installation) -> Path:
+        """Return a stopped, loaded data directory; load it if this is the first time for this account.
+
+        Two builds of the same version for the same machine share it: their data are byte-identical.
+        Raises: StorageError if the disk is too small, GeneratorError from the loading program.
+        """
+        target = _place_of(self.workspace, data_set, installation)
+        if is_loaded(self.workspace, data_set, installation):
+            return target
+        if target.is_dir():
+            self._remove(target)
+        self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
+        what = (
+            "making an empty data directory"
+            if data_set.is_empty
+            else f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}"
+        )
+        self.progress.step(f"{what} (once)")
+        partial = self.scratch / f"load-{target.name}"
+        try:
+            self._load(data_set, installation, partial)
+            partial.rename(target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)  # after the renaming it is gone already
+        return target
+
+    def copy(self, copies: Sequence[tuple[Path, Path]]) -> None:
+        """Copy data directories, each from a source to a target, and wait until all are on disk.
+
+        Without that wait the writing-back of the copy would be charged to whichever arm checkpoints first.
+        The servers' account copies: it could put links in place of what root would read.
+        Raises: StorageError if the disk is full.
+        """
+        targets = [target for _, target in copies]
+        for target in targets:
+            if target.exists():
+                shutil.rmtree(target)
+            target.mkdir(mode=0o700)
+            self.workspace.account.own(target)
+        with ExitStack() as stack:
+            running = [stack.enter_context(self._copying(*copy)) for copy in copies]
+            errors = [(process.communicate()[1], process.returncode) for process in running]
+        for (source, _), (message, code) in zip(copies, errors, strict=True):
+            if code != 0:
+                for target in targets:
+                    shutil.rmtree(target, ignore_errors=True)
+                raise StorageError(
+                    f"could not copy the data set {source.name}", detail=message.strip()[-800:]
+                )
+        self.workspace.account.run(["sync", "--file-system", *map(str, targets)]).check_returncode()
+
+    @contextmanager
+    def _copying(self, source: Path, target: Path) -> Iterator[subprocess.Popen[str]]:
+        argv = ["cp", "--archive", "--reflink=auto", f"{source}/.", str(target)]
+        process = subprocess.Popen(
+            self.workspace.account.command(argv),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.workspace.account.environment(),
+            start_new_session=True,
+        )
+        with process:
+            try:
+                yield process
+            finally:
+                process.kill()  # after its end, this does nothing
+
+    def _remove(self, target: Path) -> None:
+        """Remove a data set that another account has loaded. Raises: StorageError."""
+        self.progress.step(f"removing {target.name}, which another account has loaded")
+        try:
+            shutil.rmtree(target)
+        except OSError as error:
+            raise StorageError(
+                f"could not remove the data set {target.name}, which another account has loaded",
+                detail=str(error),
+                hint=f"remove {target}, or set PGDYNO_HOME to another directory",
+            ) from error
+
+    def _load(self, data_set: DataSet, installation: Installation, data_directory: Path) -> None:
+        account = self.workspace.account
+        # Equal for all majors: initdb switches checksums on by itself from 18 on.
+        initialise(installation, account, data_directory, ["--data-checksums"])
+        # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
+        settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
+        with self.workspace.sockets(self.scratch) as sockets:
+            server = Instance(
+                installation,
+                account,
+                data_directory,
+                sockets,
+                _PORT,
+                settings,
+                has_network=data_set.dump is None,
+            )
+            with server.running():
+                with server.connect() as connection:
+                    connection.execute(f"CREATE DATABASE {DATABASE}")
+                with server.connect(DATABASE) as connection:
+                    if connection.execute(_HAS_PREWARM).fetchone():
+                        connection.execute("CREATE EXTENSION pg_prewarm")
+                if data_set.dump is not None:
+                    self._restore(server, data_set, Path(data_set.dump))
+                elif not data_set.is_empty:
+                    self._fill(server, Target(str(sockets), _PORT, SUPERUSER, DATABASE), data_set)
+                with failures_in_words(), server.connect(DATABASE) as connection:
+                    connection.execute(_NOTHING_PLANTED)
+                    connection.execute("VACUUM (FREEZE, ANALYZE)")
+                    connection.execute("CHECKPOINT")
+
+    def _restore(self, server: Instance, data_set: DataSet, dump: Path) -> None:
+        if server.reaches_network:
+            self.progress.step(f"{data_set.name}: code in it could reach the network from here")
+        for left_out in restore_dump(server, DATABASE, dump):
+            self.progress.step(f"{data_set.name} is without {left_out}")
+
+    def _fill(self, server: Instance, target: Target, data_set: DataSet) -> None:
+        """Load the rows. A server that ran out of disk takes its client with it: say so."""
+        output = server.data_directory.with_name("load.log")
+        try:
+            self.fill(target, data_set, output, {}, TimeLeft(self.progress).tell)
+        except GeneratorError as error:
+            log = server.last_log_lines()
+            if "No space left on device" in log:
+                raise StorageError("the disk filled up during the load", detail=log) from error
+            raise
+
+
+def tpch_filling(data_set: DataSet) -> Filling:
+    """Return the data that tpchgen loads."""
+    thousandths = data_set.scale
+    return Filling(
+        thousandths,
+        statements("tables"),
+        statements("keys"),
+        usual_rows(thousandths),
+        exact_rows(thousandths),
+    )

@@ -1,0 +1,186 @@
+"""Loads that end a trial as soon as the server goes over a limit.
+
+After each turn the transactions that ended since the last one are read, and the most that the server's
+processes had in memory during it. What is over a limit ends the load there and then; the arena restores the
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Thread
+
+import numpy as np
+
+from pgdyno.load.transaction_log import TransactionLog
+from pgdyno.load.turns import Servers, Turns
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.blocks.transactions import parse
+from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.load_hosts import HostLog
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
+from pgdyno.postgres.process.processes import memory_bytes
+
+_ENOUGH = 100  # of fewer transactions the 99th percentile is about the longest
+_SURELY_OVER = 2  # so many over the limit among the first hundred: so is the 99th percentile of them
+_SAMPLE_S = 0.2  # between two looks at the memory; each takes microseconds for a process
+
+
+@dataclass(frozen=True)
+class LimitedLoads(Loads):
+    """Loads with limits for all variants but those that are ``exempt``: the configuration as found."""
+
+    limits: OwnerLimits
+    exempt: frozenset[str]
+
+    @classmethod
+    def of(cls, loads: Loads, limits: OwnerLimits, exempt: frozenset[str]) -> LimitedLoads:
+        """Return the same loads with limits."""
+        plain = (loads.workspace, loads.find_generator, loads.find_driver, loads.scratch, loads.split)
+        return cls(*plain, limits, exempt, placement=loads.placement)
+
+    def prepare(
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        design: Design,
+        duration_s: float,
+        order: Sequence[int],
+    ) -> Turns:
+        """Return the loads of a workload on all arms; their turns raise OverLimitError."""
+        turns = super().prepare(arms, labels, workload, design, duration_s, order)
+        watches = {
+            index: Watch(
+                self.limits,
+                workload.name,
+                arm,
+                TransactionLog(self.log_prefix(label)),
+                is_exempt=arm.variant.name in self.exempt,
+            )
+            for index, (arm, label) in enumerate(zip(arms, labels, strict=True))
+        }
+        return LimitedTurns(turns, watches)
+
+
+@dataclass
+class Watch:
+    """Looks at one arm in one trial of a workload.
+
+    One that is exempt is sampled like the others, so that this costs all of them the same, and never over.
+    """
+
+    limits: OwnerLimits
+    workload: str
+    arm: Arm
+    log: TransactionLog
+    is_exempt: bool = False
+    _latencies_us: list[int] = field(default_factory=list, init=False)
+    _peak_bytes: int = field(default=0, init=False)
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """Look at the memory again and again beside the load: that of a statement goes with its end."""
+        if self.limits.memory_bytes is None:
+            yield
+            return
+        is_over = Event()
+        thread = Thread(target=self._sample, args=(is_over,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+    def _sample(self, is_over: Event) -> None:
+        while not is_over.wait(_SAMPLE_S):
+            self._peak_bytes = max(self._peak_bytes, memory_bytes(self.arm.server_pids()))
+
+    def skip_transactions(self) -> None:
+        """Leave out the transactions so far: they met cold caches."""
+        self.log.read_new()
+
+    def look(self, enough: int = _ENOUGH) -> None:
+        """Look at the memory, and at the transactions since the warm-up. Raises: OverLimitError."""
+        if self.is_exempt:
+            return
+        reason = self._of_memory() or self._of_latencies(enough)
+        if reason:
+            raise OverLimitError(self.arm.variant.name, reason)
+
+    def _of_memory(self) -> str:
+        if self.limits.memory_bytes is None:
+            return ""
+        most_bytes = max(self._peak_bytes, memory_bytes(self.arm.server_pids()))
+        self._peak_bytes = 0
+        return self.limits.over_memory(most_bytes)
+
+    def _of_latencies(self, enough: int) -> str:
+        if self.limits.latency_ms is None:
+            return ""
+        self._latencies_us += parse(self.log.read_new()).latency_us.tolist()
+        over = sum(one > 1000 * self.limits.latency_ms for one in self._latencies_us[:enough])
+        if len(self._latencies_us) < enough and over < _SURELY_OVER:
+            return ""
+        return self.limits.over_latency(float(np.percentile(self._latencies_us, 99)) / 1000, self.workload)
+
+
+@dataclass(frozen=True)
+class LimitedTurns:
+    """Turns of any kind, and a look at the server after each, by arm."""
+
+    turns: Turns
+    watches: dict[int, Watch]
+
+    def warm_up(self, arm: int, duration_s: float) -> None:
+        """Let the arm's load run for the first time; its memory is looked at afterwards."""
+        watch = self.watches[arm]
+        with watch.sampling():
+            self.turns.warm_up(arm, duration_s)
+        watch.skip_transactions()
+        watch.look()
+
+    def take(
+        self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
+    ) -> Iterator[Slice]:
+        """Give arms their turns, and look at each server after its own. Raises: OverLimitError."""
+        slices = iter(self.turns.take(order, slice_s=slice_s, head_s=head_s, servers=servers))
+        while True:
+            with ExitStack() as sampled:
+                for watch in self.watches.values():
+                    sampled.enter_context(watch.sampling())
+                one = next(slices, None)
+            if one is None:
+                return
+            self.watches[one.arm].look()
+            yield one
+
+    def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
+        """Return the client CPU time of issuing the arm's load."""
+        return self.turns.client_cpu_us(arm)
+
+    def pids(self, arm: int) -> tuple[int, ...]:
+        """Return the processes that issue an arm's load."""
+        return self.turns.pids(arm)
+
+    def end(self) -> None:
+        """End all loads, and look once more: programs that keep their logs to themselves have written them.
+
+        Raises: OverLimitError.
+        """
+        self.turns.end()
+        for watch in self.watches.values():
+            watch.look(enough=1)
+
+    def logs(self, arm: int) -> Sequence[HostLog]:
+        """Return the transactions of an arm."""
+        return self.turns.logs(arm)
+
+    def close(self) -> None:
+        """End all turns that are still running."""
+        self.turns.close()

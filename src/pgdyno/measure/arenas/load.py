@@ -1,0 +1,300 @@
+"""Start generators on arms; keep their scripts readable and their logs findable."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from pgdyno.load import driver
+from pgdyno.load._contract import MOST_GIVEN_UP, Generator, LoadRequest, Target
+from pgdyno.load.discovery import find_tpchgen
+from pgdyno.load.driver import ArmTarget, Driver
+from pgdyno.load.driver_process import DriverProcess
+from pgdyno.load.frozen import FrozenTurns
+from pgdyno.load.process import LoadProcess, run_to_end
+from pgdyno.load.steps.step_run import longest_s, run_step
+from pgdyno.load.steps.told_step import StepResult
+from pgdyno.load.switched import SwitchedTurns
+from pgdyno.load.timed_run import RestingRun, TimedRun, run_counted, run_for
+from pgdyno.load.tpchgen import Tell, Tpchgen
+from pgdyno.load.turns import Turns
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.datasets import tpch_filling
+from pgdyno.measure.arenas.load_session import (
+    connect_as_load,
+    driver_options,
+    invariants_kept,
+    job_maker,
+    target_of,
+)
+from pgdyno.measure.arenas.placement import ArmsLoad, Here, Placement
+from pgdyno.measure.arenas.step_failure import failures_named
+from pgdyno.measure.design.isolation import CpuSplit
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import TPCHGEN, DataSet, PgbenchScripts, Step, Workload
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.store.plain_file import open_plain
+
+_LOAD_TIMEOUT_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Loads of one experiment: its generators, its scratch directory, its CPU split, and their place."""
+
+    workspace: Workspace
+    find_generator: Callable[[str], Generator]
+    find_driver: Callable[[], Driver]
+    scratch: Path
+    split: CpuSplit
+    placement: Placement = field(default_factory=Here, kw_only=True)
+
+    def prepare(
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        design: Design,
+        duration_s: float,
+        order: Sequence[int],
+    ) -> Turns:
+        """Return the loads of a workload on all arms, ready to be warmed up.
+
+        ``order`` is the order in which arms are connected.
+        """
+        for label in labels:
+            self.forget(label)
+        request = self._request(workload, design, duration_s)
+        turns = (
+            self._told(arms, labels, workload, request, order)
+            if self.placement.takes_jobs(workload.generator)
+            else self._frozen(arms, labels, workload, request)
+        )
+        if begin := [arm.begin_turn for arm in arms if arm.begin_turn]:
+            turns = SwitchedTurns(turns, begin)
+        for index, arm in enumerate(arms):
+            arm.read_client_cpu_us = partial(turns.client_cpu_us, index)
+        return turns
+
+    def fill(
+        self,
+        target: Target,
+        data_set: DataSet,
+        output_file: Path,
+        environment: Mapping[str, str],
+        tell: Tell = lambda _: None,
+    ) -> None:
+        """Load a data set into an empty database. ``tell`` is told which share is done, where that is known.
+
+        Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
+        """
+        if data_set.maker == TPCHGEN:
+            maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command, self._environment())
+            maker.fill(target, tpch_filling(data_set), jobs=len(self.split.server), tell=tell)
+            return
+        command = self.find_driver().prepare(target, data_set)
+        run_to_end(
+            replace(command, environment={**self._environment(), **environment}),
+            self.workspace.account.command,
+            output_file,
+            timeout_s=_LOAD_TIMEOUT_S,
+        )
+
+    def log_prefix(self, label: str) -> Path:
+        """Return where the transactions of this label are logged: ``PREFIX.*``."""
+        return self.workspace.transactions() / label
+
+    def forget(self, label: str) -> None:
+        """Remove the logs of all labels that begin like this."""
+        for old in self.workspace.transactions().glob(f"{glob.escape(label)}.*"):
+            old.unlink()
+
+    def _told(
+        self,
+        arms: Sequence[Arm],
+        labels: Sequence[str],
+        workload: Workload,
+        request: LoadRequest,
+        order: Sequence[int],
+    ) -> Turns:
+        prefixes = [self.log_prefix(label) for label in labels]
+        here = [
+            ArmTarget(arm.variant.name, target_of(arm, workload), prefix)
+            for arm, prefix in zip(arms, prefixes, strict=True)
+        ]
+        load = ArmsLoad(
+            self._driver(arms, labels[0]),
+            [here[index] for index in order],
+            order,
+            prefixes,
+            job_maker(arms[order[0]], workload),
+            request,
+            invariants_kept(arms, workload),
+            workload.generator,
+        )
+        return self.placement.turns(load)
+
+    def run_alone(
+        self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
+    ) -> TimedRun:
+        """Issue a workload of the driver's on one arm for a time, without a comparison.
+
+        ``tell`` is told how many seconds have passed. Raises: GeneratorFailedError with the driver's words.
+        """
+        target = ArmTarget(arm.variant.name, target_of(arm, workload))
+        request = self._request(workload, design, seconds)
+        job = driver.job([target], workload.driver_name, driver_options(arm, workload), request)
+        require_kept = invariants_kept([arm], workload)
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
+            run = run_for(process, job, seconds, tell)
+        require_kept()
+        return run
+
+    def run_counted(
+        self,
+        arm: Arm,
+        workload: Workload,
+        seed: int,
+        transactions: int,
+        when_connected: Callable[[], None],
+    ) -> None:
+        """Issue a number of a workload's transactions by one client: equal ones for equal seeds.
+
+        ``when_connected`` is called before the first. Raises: GeneratorFailedError with the driver's words.
+        """
+        job = self._job_of_one(arm, workload, seed, transactions)
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
+            run_counted(process, job, when_connected)
+
+    @contextmanager
+    def resting(self, arm: Arm, workload: Workload, seed: int) -> Iterator[RestingRun]:
+        """Provide a workload's load by one client, connected; others may rest beside it.
+
+        Raises: GeneratorFailedError.
+        """
+        job = self._job_of_one(arm, workload, seed, None, is_part=True)
+        label = f"{workload.name}-{seed}"
+        with failures_named(workload.name, arm), closing(self._driver_here(arm, label)) as process:
+            process.start(job)
+            yield RestingRun(process)
+
+    def _job_of_one(
+        self, arm: Arm, workload: Workload, seed: int, transactions: int | None, *, is_part: bool = False
+    ) -> str:
+        """Return the job of one client, in a closed loop."""
+        alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
+        request = replace(alone, transactions=transactions, is_part=is_part)
+        target = ArmTarget(arm.variant.name, target_of(arm, workload))
+        return driver.job([target], workload.driver_name, driver_options(arm, workload), request)
+
+    def connect(self, arm: Arm, workload: Workload) -> Connection:
+        """Open a session as a workload's load has: same role, and search path. It reads alone.
+
+        A superuser would run casts and functions that the owners of a copy have planted.
+        """
+        return connect_as_load(target_of(arm, workload))
+
+    def step(
+        self,
+        arm: Arm,
+        step: Step,
+        seed: int,
+        at_start: Callable[[], None] = lambda: None,
+        at_end: Callable[[], None] = lambda: None,
+    ) -> StepResult:
+        """Run a step from its beginning to its end; ``run_step`` calls these two."""
+        request = LoadRequest(
+            step.clients,
+            self.split.client_count,
+            seed,
+            duration_s=int(longest_s(step)) + 1,
+            log_prefix=Path(),
+            cpus=self.split.pinned,
+        )
+        load = ArmsLoad(
+            self._driver([arm], step.name),
+            [ArmTarget(arm.variant.name, arm.target())],
+            order=[0],
+            prefixes=[],
+            job=lambda arms, request: driver.job(arms, step.name, step.options, request),
+            request=request,
+            when_ended=lambda: None,
+        )
+        issued = self.placement.step(load)
+        with failures_named(step.name, arm), closing(issued.process) as process:
+            return run_step(process, issued.job, step, at_start, at_end)
+
+    def _driver_here(self, arm: Arm, label: str) -> DriverProcess:
+        self.placement.require_here()
+        return self._driver([arm], label)
+
+    def _driver(self, arms: Sequence[Arm], label: str) -> DriverProcess:
+        return DriverProcess(
+            argv=self.find_driver().serve(),
+            wrap=self._wrap,
+            environment=self._environment()
+            | {name: value for arm in arms for name, value in arm.environment.items()},
+            output_file=self.scratch / f"driver-{label}.out",
+        )
+
+    def _request(self, workload: Workload, design: Design, duration_s: float) -> LoadRequest:
+        return LoadRequest(
+            clients=workload.clients or design.clients,
+            threads=self.split.client_count,
+            seed=design.seed,
+            duration_s=int(duration_s) + 1,
+            log_prefix=Path(),
+            protocol=workload.protocol,
+            rate_tps=workload.rate_tps,
+            cpus=self.split.pinned,
+            max_errors=MOST_GIVEN_UP if workload.captured else 0,
+            first_schema=1 if workload.data_set.schemas else None,
+        )
+
+    def _frozen(
+        self, arms: Sequence[Arm], labels: Sequence[str], workload: Workload, request: LoadRequest
+    ) -> Turns:
+        self.placement.require_here()
+        generator = self.find_generator(workload.generator)
+        readable = self._with_readable_scripts(workload)
+        loads = []
+        for arm, label in zip(arms, labels, strict=True):
+            prefix = self.log_prefix(label)
+            command = generator.run(arm.target(), readable, replace(request, log_prefix=prefix))
+            environment = {**self._environment(), **command.environment, **arm.environment}
+            loads.append(
+                LoadProcess(
+                    replace(command, environment=environment),
+                    self._wrap,
+                    prefix,
+                    self.scratch / f"generator-{label}.out",
+                )
+            )
+        return FrozenTurns(loads)
+
+    def _environment(self) -> dict[str, str]:
+        return self.workspace.account.environment()
+
+    def _wrap(self, argv: Sequence[str]) -> list[str]:
+        return self.workspace.account.command(argv, cpus=self.split.client)
+
+    def _with_readable_scripts(self, workload: Workload) -> Workload:
+        """Copy the user's scripts to where the generator's user can read them."""
+        if not isinstance(workload.kind, PgbenchScripts):
+            return workload
+        copies = []
+        for position, script in enumerate(workload.kind.scripts):
+            if script.file is None:
+                copies.append(script)
+                continue
+            copy = self.scratch / f"script-{position}-{script.name}"
+            with open_plain(Path(script.file)) as file:
+                copy.write_bytes(file.read())
+            copy.chmod(0o644)
+            copies.append(replace(script, file=str(copy)))
+        return replace(workload, kind=PgbenchScripts(tuple(copies)))

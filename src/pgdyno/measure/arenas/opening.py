@@ -1,0 +1,152 @@
+"""Opens arenas: on scratch servers, and on a running server in its three ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from pgdyno.apply.host_state import this_host
+from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.base.errors import GeneratorMissingError
+from pgdyno.base.ports import Progress
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.probing.spinners import remove_left_groups
+from pgdyno.load._contract import Generator
+from pgdyno.load.discovery import find_driver, find_generator
+from pgdyno.measure.arenas.attached_arena import AsFound, AttachedArena, Switching
+from pgdyno.measure.arenas.attached_server import find_attached_server, find_remote_server
+from pgdyno.measure.arenas.datasets import DataSets
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.arenas.loop_library import LoopLibraries
+from pgdyno.measure.arenas.own_data_arena import OwnDataArena
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.design.isolation import CpuSplit, split_cpus
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.installations import none_named, require_native
+from pgdyno.postgres.process.local_machine import memory_group_place, online_cpus, workspace
+from pgdyno.postgres.process.registry import find_installation
+from pgdyno.postgres.process.workload_databases import WorkloadDatabases
+from pgdyno.postgres.process.workspace import Workspace
+
+_VERSION_LIMIT_S = 30.0
+
+
+@contextmanager
+def open_scratch_arena(
+    installation: Installation | None,
+    variants: Sequence[Variant],
+    progress: Progress,
+    *,
+    is_isolated: bool,
+    is_timed: bool = True,
+) -> Iterator[ScratchArena]:
+    """Provide an arena for scratch servers of these variants; its directories are removed at the end.
+
+    ``installation`` runs the variants that name no server, and its load programs drive all of them; None
+    stands for the first variant's own. ``is_timed``: how fast they are matters.
+    Raises: UsageError for a server that is not known, or if a variant names none and there is no other;
+    RefusedError for one whose speed says nothing.
+    """
+    place = workspace()
+    servers = {v.server: find_installation(v.server, place) for v in variants if v.server is not None}
+    first = installation or next((servers[v.server] for v in variants if v.server is not None), None)
+    if first is None or (installation is None and any(v.server is None for v in variants)):
+        none_named()
+    if is_timed:
+        require_native(first, *servers.values())
+    remove_left_groups(Tree())
+    unset = libpq_variables_unset()  # for whatever connects here, and for generators, which inherit them
+    with unset, place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
+        loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
+        data_sets = DataSets(place, scratch, loads.fill, progress)
+        loops = LoopLibraries(place, scratch)
+        yield ScratchArena(
+            place, first, servers, data_sets, loops, sockets, loads, memory_group_place, this_host()
+        )
+
+
+def _as_they_are(loads: Loads) -> Loads:
+    return loads
+
+
+@contextmanager
+def open_attached_arena(
+    dsn: str,
+    data_directory: str,
+    installation: Installation,
+    switch: Switching,
+    progress: Progress,
+    limited: Callable[[Loads], Loads] = _as_they_are,
+) -> Iterator[AttachedArena]:
+    """Provide an arena on a running server itself, which is left as it was found.
+
+    ``limited`` returns the loads with the limits that its owner has set them.
+    """
+    require_native(installation)
+    place = workspace()
+    databases = _databases(place, dsn)
+    with failures_in_words(), place.measuring(), place.scratch() as scratch, databases.held():
+        # Someone's server is not pinned, and its load is not either.
+        loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
+        arena = AttachedArena(
+            find=partial(find_attached_server, dsn, data_directory),
+            switch=switch,
+            databases=databases,
+            loads=limited(loads),
+            progress=progress,
+        )
+        try:
+            yield arena
+        finally:
+            arena.leave()
+
+
+@contextmanager
+def open_remote_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
+    """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
+    place = workspace()
+    databases = _databases(place, dsn)
+    with failures_in_words(), place.measuring(), place.scratch() as scratch, databases.held():
+        split = split_cpus(online_cpus(), is_wanted=False)
+        loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
+        arena = AttachedArena(partial(find_remote_server, dsn), AsFound(), databases, loads, progress)
+        try:
+            yield arena
+        finally:
+            arena.leave()
+
+
+@contextmanager
+def open_own_data_arena(dsn: str, data_directory: str, database: str) -> Iterator[OwnDataArena]:
+    """Provide an arena on a running server as it is, which our own driver alone queries."""
+    place = workspace()
+    with place.measuring(), place.scratch() as scratch:
+        split = split_cpus(online_cpus(), is_wanted=False)
+        loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
+        yield OwnDataArena(dsn, data_directory, database, loads)
+
+
+def _databases(place: Workspace, dsn: str) -> WorkloadDatabases:
+    return WorkloadDatabases(dsn, place.databases(), partial(take, lock=LOADING))
+
+
+def _only_the_driver(name: str) -> NoReturn:
+    raise GeneratorMissingError(f"{name} does not query an attached server")
+
+
+def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:
+    def find(name: str) -> Generator:
+        return find_generator(
+            name,
+            bin_directory=installation.bin_directory,
+            scratch_directory=scratch,
+            run=partial(place.account.run, limit_s=_VERSION_LIMIT_S),
+        )
+
+    return Loads(place, find, partial(find_driver, scratch), scratch, split)

@@ -1,0 +1,305 @@
+"""The usual arena: pgdyno's scratch servers side by side on byte-identical data."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pgdyno.apply.host_state import BeginTurn, HostState
+from pgdyno.base import numbers
+from pgdyno.base.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
+from pgdyno.host.probing.spinners import Spin
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.build_note import build_note, patch_note
+from pgdyno.measure.arenas.datasets import DataSets
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.arenas.loop_library import LoopLibraries
+from pgdyno.model.experiments.experiment import DesignKind
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import EMPTY, DataSet
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.connection.network_entrance import NetworkEntrance
+from pgdyno.postgres.guc import normalise
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import Instance
+from pgdyno.postgres.process.memory_limit import (
+    RECORD_SUFFIX,
+    GroupPlace,
+    MemoryGroup,
+    drop_file_from_page_cache,
+    drop_from_page_cache,
+    group_name,
+)
+from pgdyno.postgres.process.wal_segments import fill_ahead
+from pgdyno.postgres.process.workspace import Workspace
+
+# Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
+_WAL_BYTES_PER_CPU_SECOND = 48 << 20
+_KEPT_BY_DEFAULT_BYTES = 80 << 20  # min_wal_size with segments of 16 MB
+_MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
+_NO_PAGES = "could not map anonymous shared memory"
+_FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
+
+
+@dataclass(frozen=True)
+class ScratchArena:
+    """Installations, data sets, and where scratch servers live.
+
+    A seat is a data directory with its port. Arms change seats from round to round, so that the placement of
+    a copy on disk is not taken for an effect. ``installation`` runs the variants that name no server of
+    their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
+    says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
+    the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
+    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program, a simulator:
+    then nothing is prewarmed, which would take minutes. A load host comes in by the ``entrance``.
+    """
+
+    workspace: Workspace
+    installation: Installation
+    servers: Mapping[str, Installation]
+    data_sets: DataSets
+    loops: LoopLibraries
+    sockets: Path
+    loads: Loads
+    find_place: Callable[[], GroupPlace]
+    host_state: HostState
+    accepts_builds: bool = False  # as they are: see build_note
+    is_prepared: bool = False
+    begin_turn: BeginTurn | None = None
+    spin: Spin = nullcontext
+    under: tuple[str, ...] = ()
+    entrance: NetworkEntrance | None = None
+
+    @property
+    def installation_name(self) -> str:
+        """The installation of variants that name no server."""
+        return self.installation.name
+
+    def installation_of(self, variant: Variant) -> Installation:
+        """Return the installation of a variant's server."""
+        return self.installation if variant.server is None else self.servers[variant.server]
+
+    def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
+        """Describe the variants' builds: patches, and differences besides the version."""
+        first, *others = dict.fromkeys(self.installation_of(variant) for variant in variants)
+        account, accepts = self.workspace.account, self.accepts_builds
+        patched = tuple(filter(None, (patch_note(one, account) for one in (first, *others))))
+        if all(variant.server is None for variant in variants):
+            return patched
+        named = "; ".join(f"{v.name} is {self.installation_of(v).title}" for v in variants)
+        notes = (build_note(first, other, account, is_accepted=accepts) for other in others)
+        return (*patched, named, *notes)
+
+    def memory_note(self, limit_bytes: int) -> str:
+        """Say how servers' memory is limited. Raises: PrivilegeError if it cannot be."""
+        return (
+            f"the server's memory, page cache included, is limited to {numbers.size(limit_bytes)} "
+            f"by cgroup v{self.find_place().version}"
+        )
+
+    def check(self, variants: Sequence[Variant]) -> None:
+        """Let servers judge all variants' settings, and the machine their files, without any data."""
+        for variant in variants:
+            installation = self.installation_of(variant)
+            empty = self.data_sets.ensure(EMPTY, installation)
+            installation.check_settings(self.workspace.account, empty, variant.gucs)
+            self.host_state.check(variant.files)
+
+    def load(self, variant: Variant, data_set: DataSet) -> None:
+        """Load the data set for a variant's server if this is the first time."""
+        self._loaded(variant, data_set)
+
+    def shared_memory_bytes(self, variant: Variant) -> int:
+        """Return the shared memory that a variant's server takes; 0 where it cannot be known beforehand."""
+        installation = self.installation_of(variant)
+        empty = self.data_sets.ensure(EMPTY, installation)
+        return installation.shared_memory_bytes(self.workspace.account, empty, variant.gucs) or 0
+
+    def _loaded(self, variant: Variant, data_set: DataSet) -> Path:
+        """Return the stopped, loaded data directory that copies for this variant are made of.
+
+        Raises: InstallationError if the data set's functions cannot be compiled for its server.
+        """
+        if data_set.has_loops:
+            self.loops.ensure(self.installation_of(variant))
+        return self.data_sets.ensure(data_set, self.installation_of(variant))
+
+    def restore(
+        self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet, writing_s: float = 0.0
+    ) -> None:
+        """Put a fresh copy of the data set on every variant's seat, with WAL segments for ``writing_s``."""
+        places = [
+            (variant, self._seat_directory(variant, seat, data_set))
+            for variant, seat in zip(variants, seats, strict=True)
+        ]
+        self.data_sets.copy([(self._loaded(variant, data_set), directory) for variant, directory in places])
+        wal_bytes = self._wal_bytes(writing_s, len(places))
+        for variant, directory in places if wal_bytes else ():
+            installation, zeros = self.installation_of(variant), self.loads.scratch
+            fill_ahead(installation, self.workspace.account, directory, zeros, wal_kept(variant, wal_bytes))
+
+    def _wal_bytes(self, writing_s: float, copies: int) -> int:
+        """Return how much WAL to have segments for; on a small disk less, which the audit then shows."""
+        needed = int(writing_s * len(self.loads.split.server) * _WAL_BYTES_PER_CPU_SECOND)
+        room = shutil.disk_usage(self.workspace.root).free // 2 // copies
+        return min(needed, _MOST_WAL_BYTES, room)
+
+    def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
+        """Whether the seat of every variant holds a copy already."""
+        places = zip(variants, seats, strict=True)
+        return all((self._seat_directory(v, seat, data_set) / "PG_VERSION").is_file() for v, seat in places)
+
+    def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
+        """Remove the data directory of every seat."""
+        for variant, seat in zip(variants, seats, strict=True):
+            shutil.rmtree(self._seat_directory(variant, seat, data_set))
+
+    @contextmanager
+    def prepared_for(self, study: Study) -> Iterator[ScratchArena]:
+        """Provide the arena with the machine prepared for all arms at once, where they take turns.
+
+        In whole trials each one prepares it, if they ask anything of it.
+        """
+        is_duet = study.design.kind is DesignKind.DUET
+        is_held = is_duet or not any(variant.files for variant in study.variants)
+        with ExitStack() as stack:
+            spinners = stack.enter_context(self.spin()) or ()
+            split = replace(self.loads.split, spinners=spinners)
+            arena = replace(self, loads=replace(self.loads, split=split))
+            if is_held:
+                held = self.host_state.holding(*(variant.files for variant in study.variants))
+                begin_turn = stack.enter_context(held)
+                arena = replace(arena, is_prepared=True, begin_turn=begin_turn)
+            yield arena
+
+    @contextmanager
+    def arms(
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],
+        data_set: DataSet,
+        server_memory_bytes: int | None = None,
+    ) -> Iterator[list[Arm]]:
+        """Start every variant's server on its seat, in seat order; stop them all at the end.
+
+        Each starts with the machine as its variant asks for. A server whose memory is limited begins without
+        any of its data in the page cache.
+        """
+        started: dict[int, Arm] = {}
+        limited: list[Instance] = []
+        with ExitStack() as stack:
+            begin_turn = self.begin_turn
+            if not self.is_prepared:
+                begin_turn = stack.enter_context(self.host_state.holding(*(v.files for v in variants)))
+            forget_programs([self.installation_of(variant) for variant in variants])
+            try:
+                for index in sorted(range(len(variants)), key=lambda arm: seats[arm]):
+                    instance = self._instance(variants[index], seats[index], data_set)
+                    if server_memory_bytes is not None:
+                        drop_from_page_cache(instance.data_directory)
+                        seat = instance.data_directory.name
+                        instance.memory = self._memory_group(seat, server_memory_bytes)
+                        limited.append(instance)
+                    arm = Arm(variants[index], instance)
+                    if begin_turn is not None:
+                        arm.begin_turn = partial(begin_turn, index)
+                        arm.begin_turn()
+                    stack.callback(arm.close)
+                    _start(instance, variants[index])
+                    if data_set.has_loops:
+                        self.loops.make_functions(instance)
+                    if not self.under:
+                        arm.prewarm()
+                    started[index] = arm
+                yield [started[index] for index in range(len(variants))]
+            except PgdynoError as error:
+                _explain_kill(limited, error)
+                raise
+
+    def _instance(self, variant: Variant, seat: int, data_set: DataSet) -> Instance:
+        return Instance(
+            self.installation_of(variant),
+            self.workspace.account,
+            self._seat_directory(variant, seat, data_set),
+            self.sockets,
+            self.entrance.free_port() if self.entrance else _FIRST_PORT + seat,
+            variant.gucs,
+            cpus=self.loads.split.server,
+            environment=variant.environment,
+            scheduling_policy=variant.scheduling_policy,
+            has_network=data_set.dump is None,
+            under=self.under,
+            entrance=self.entrance,
+        )
+
+    def _memory_group(self, seat: str, limit_bytes: int) -> MemoryGroup:
+        scratch = self.loads.scratch
+        record = scratch / f"{seat}{RECORD_SUFFIX}"
+        return MemoryGroup(self.find_place(), group_name(scratch, seat), limit_bytes, record)
+
+    def _seat_directory(self, variant: Variant, seat: int, data_set: DataSet) -> Path:
+        return self.loads.scratch / f"pg{self.installation_of(variant).version}-{data_set.key}-seat{seat}"
+
+
+def forget_programs(installations: Sequence[Installation]) -> None:
+    """Drop the servers' programs from the page cache, if several are compared.
+
+    One that was written a moment ago is cached in larger pieces: fewer addresses to translate, up to 5 % of
+    the CPU time (docs/results). Programs that can only be run, or are running, stay as they are.
+    """
+    programs = {Path(one.program("postgres")).resolve() for one in installations}
+    for program in programs if len(programs) > 1 else ():
+        if os.access(program, os.R_OK):
+            drop_file_from_page_cache(program)
+
+
+def wal_kept(variant: Variant, needed_bytes: int) -> int:
+    """Return the bytes of WAL to prepare segments for.
+
+    These are all that is needed, whatever the variant's settings are.
+
+    One that asks for less than PostgreSQL keeps by default gets only that: so is measured what segments that
+    are missing cost. Raises: SettingError if its min_wal_size is no size.
+    """
+    asked = variant.gucs.get("min_wal_size")
+    if asked is None:
+        return needed_bytes
+    kept_bytes = int(normalise(asked, "MB", name="min_wal_size") * (1 << 20))
+    return min(needed_bytes, kept_bytes) if kept_bytes < _KEPT_BY_DEFAULT_BYTES else needed_bytes
+
+
+def _start(instance: Instance, variant: Variant) -> None:
+    """Start a server.
+
+    Raises: HugePagesError if its pages were reserved, and somebody else has taken some.
+    """
+    try:
+        instance.start()
+    except ServerStartError as error:
+        has_reserved = any(kind_of(path) == HUGE_PAGES for path in variant.files)
+        if not has_reserved or _NO_PAGES not in (error.detail or ""):
+            raise
+        raise HugePagesError(
+            f"huge pages that were reserved for the server of {variant.name} are in use by another process",
+            detail=error.detail,
+            hint="a server with huge_pages=try, the default, takes pages that it finds free: start none "
+            "meanwhile, or leave the pool out with --layers application",
+        ) from error
+
+
+def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
+    """Raise ServerCrashedError if the kernel has killed a server's process because of the limit on memory."""
+    for instance in limited:
+        if instance.memory is not None and instance.memory_kills():
+            limit = numbers.size(instance.memory.limit_bytes)
+            raise ServerCrashedError(
+                f"the kernel killed a process of a server that needed more than its {limit} of memory",
+                detail=instance.last_log_lines(),
+                hint="lower its shared_buffers, maintenance_work_mem or number of clients",
+            ) from error

@@ -1,0 +1,1 @@
+"""Blocks of metrics, built from measured slices, drains and disturbances. Pure."""

@@ -1,0 +1,173 @@
+"""CPU use by others during measurement, and the parts left out because of it.
+
+    window          turns of at least a second, whole balanced groups, between two readings of the CPUs
+    block, trial    what a window's rule leaves; a trial has one window
+
+Both are judged alike: by the hypervisor's share and that of other processes, each against its
+threshold, or twice the median of all that were measured like it where that is more. So what disturbs now and
+then is left out, and a machine that is disturbed throughout is measured on: half of all always counts, and
+the intervals carry the noise. What is left out is chosen by what others did, never by a result, and is the
+same part of every arm's time. See decision 30.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.base import numbers
+from pgdyno.measure.blocks.apart import APART_NOTE, apart_notes
+from pgdyno.measure.blocks.blocks import BY_OTHERS, is_from_audit, trials_void, void_reason
+from pgdyno.model.experiments.experiment import Block, Experiment, Slice, VoidThresholds
+
+LEFT_OUT = "left_out_share"
+DISTURBED = "machine disturbed:"
+"""How the note begins that must not be overlooked."""
+
+_PARTS = "parts of blocks are left out:"
+_NOTES = (DISTURBED, _PARTS, APART_NOTE)
+_TIMES_MEDIAN = (
+    2.0  # arbitrary: half of a skewed distribution lies below its median, few values above twice it
+)
+_LEAST_LEFT = 0.5  # of a block; with less left it is judged as a whole
+_REMEDIES = {
+    "steal_share": ("the hypervisor", "when less else runs on the physical machine"),
+    "foreign_cpu_share": ("other processes", "when less else runs"),
+}
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Some of a block's slices with others' CPU shares meanwhile; empty if not read."""
+
+    slices: range
+    shares: Mapping[str, float]
+
+
+def left_out(blocks: Sequence[Sequence[Slice]], thresholds: VoidThresholds) -> list[frozenset[int]]:
+    """Return which slices of each block do not count, for the blocks of one workload in one round.
+
+    All of a block counts if less than half of it would be left; it is then judged as a whole.
+    """
+    windows = [list(_windows(slices)) for slices in blocks]
+    limits = raised(thresholds, (window.shares for of_block in windows for window in of_block))
+    found = []
+    for slices, of_block in zip(blocks, windows, strict=True):
+        disturbed = [window.slices for window in of_block if void_reason(window.shares, limits)]
+        positions = frozenset(position for window in disturbed for position in window)
+        is_enough = len(slices) - len(positions) >= _LEAST_LEFT * len(slices)
+        found.append(positions if is_enough else frozenset())
+    return found
+
+
+def audit_windows(slices: Sequence[Slice], out: frozenset[int]) -> dict[str, float]:
+    """Return others' CPU shares of the counted part, and the share left out.
+
+    Empty if not read.
+    """
+    windows = [window for window in _windows(slices) if window.shares]
+    counted = [window for window in windows if window.slices[0] not in out]
+    length = sum(len(window.slices) for window in counted)
+    if not length:
+        return {}
+    shares = {
+        name: sum(window.shares[name] * len(window.slices) for window in counted) / length
+        for name in BY_OTHERS
+    }
+    return {**shares, LEFT_OUT: len(out) / len(slices)}
+
+
+def raised(thresholds: VoidThresholds, audits: Iterable[Mapping[str, float]]) -> VoidThresholds:
+    """Return the limits: each threshold, or twice the observed median if higher."""
+    known = list(audits)
+    limits = {}
+    for name in BY_OTHERS:
+        seen = [audit[name] for audit in known if name in audit]
+        usual = _TIMES_MEDIAN * statistics.median(seen) if seen else 0.0
+        limits[name] = max(getattr(thresholds, name), usual)
+    return replace(thresholds, **limits)
+
+
+def judge_again(experiment: Experiment) -> Experiment:
+    """Return the experiment with its blocks judged by all that was measured of their workload so far.
+
+    What does not count for a reason that its audit does not hold still does not.
+    """
+    limits = {
+        workload: raised(
+            experiment.design.thresholds,
+            (audit for block in experiment.blocks if block.workload == workload for audit in _audits(block)),
+        )
+        for workload in dict.fromkeys(block.workload for block in experiment.blocks)
+    }
+    blocks = tuple(_judged_again(block, limits[block.workload]) for block in experiment.blocks)
+    return replace(experiment, blocks=blocks)
+
+
+def with_disturbance_notes(experiment: Experiment) -> Experiment:
+    """Return the experiment with notes on left-out parts, and on counted parts that were disturbed."""
+    others = [note for note in experiment.notes if not note.startswith(_NOTES)]  # of an earlier conclusion
+    audits = [audit for block in experiment.blocks for audit in _audits(block)]
+    found = (*_throughout_notes(experiment), *_parts_notes(experiment), *apart_notes(audits))
+    return replace(experiment, notes=(*others, *found))
+
+
+def _throughout_notes(experiment: Experiment) -> Iterator[str]:
+    for name, (who, when) in _REMEDIES.items():
+        threshold = getattr(experiment.design.thresholds, name)
+        shares = [share for block in experiment.blocks for share in _counted_shares(block, name)]
+        above = [share for share in shares if share > threshold]
+        if above:
+            yield (
+                f"{DISTURBED} {who} took more than {numbers.share(threshold, 0)} of the CPU time in "
+                f"{len(above)} of {len(shares)} trials that count (up to {numbers.share(max(above), 0)}; "
+                f"median of the {len(shares)}: {numbers.share(statistics.median(shares), 0)}). They count "
+                "because that is at most twice what is usual here, so the intervals are wider; repeat it "
+                f"{when}"
+            )
+
+
+def _parts_notes(experiment: Experiment) -> Iterator[str]:
+    shares = [block.audit[LEFT_OUT] for block in experiment.blocks if LEFT_OUT in block.audit]
+    if some := [share for share in shares if share > 0]:
+        yield (
+            f"{_PARTS} {numbers.share(sum(shares) / len(shares), 1)} of the measured time, in {len(some)} of "
+            f"{len(shares)} blocks. There the hypervisor or other processes took more of the "
+            "CPUs than usual; each variant lost the same part"
+        )
+
+
+def _counted_shares(block: Block, name: str) -> Iterator[float]:
+    own = [arm for arm in block.arms if arm.audit]
+    counted = [arm.audit for arm in own if arm.void is None] if own else [block.audit]
+    if block.void is None:
+        yield from (audit[name] for audit in counted if name in audit)
+
+
+def _windows(slices: Sequence[Slice]) -> Iterator[_Window]:
+    first = 0
+    for position, one in enumerate(slices):
+        if one.steal_share is not None and one.foreign_cpu_share is not None:
+            shares = {"steal_share": one.steal_share, "foreign_cpu_share": one.foreign_cpu_share}
+            yield _Window(range(first, position + 1), shares)
+            first = position + 1
+    if first < len(slices):  # cut short before the next reading
+        yield _Window(range(first, len(slices)), {})
+
+
+def _audits(block: Block) -> Iterator[Mapping[str, float]]:
+    """Yield each trial's audit: an arm's own, or the one common to all arms."""
+    own = [arm.audit for arm in block.arms if arm.audit]
+    yield from own or [block.audit]
+
+
+def _judged_again(block: Block, limits: VoidThresholds) -> Block:
+    if not any(arm.audit for arm in block.arms):
+        return replace(block, void=_again(block.void, block.audit, limits))
+    arms = tuple(replace(arm, void=_again(arm.void, arm.audit, limits)) for arm in block.arms)
+    return replace(block, arms=arms, void=trials_void(arms))
+
+
+def _again(void: str | None, audit: Mapping[str, float], limits: VoidThresholds) -> str | None:
+    return void_reason(audit, limits) if void is None or is_from_audit(void) else void

@@ -1,0 +1,83 @@
+"""Notes that the reader of an experiment needs besides its figures, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.base import numbers
+from pgdyno.measure.decisions.stopping import counts_nothing, is_too_noisy, typical_void_reason, void_share
+from pgdyno.measure.design.phase import phase_note
+from pgdyno.measure.verdicts.durability import is_hopeless
+from pgdyno.measure.verdicts.seat_effects import seat_effects
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+
+_TOLD_SPREAD = 0.02  # arbitrary
+
+
+def noise_note(experiment: Experiment) -> tuple[str, ...]:
+    """Return a note if most of the measurements do not count."""
+    design = experiment.design
+    if not is_too_noisy(experiment.blocks, design):
+        return ()
+    share, limit = void_share(experiment.blocks), design.thresholds.void_block_share
+    why = typical_void_reason(experiment.blocks)
+    consequence = (
+        "nothing counts, so measuring stopped early"
+        if counts_nothing(experiment.blocks)
+        else "rounds were repeated"
+    )
+    note = (
+        f"machine too noisy: {numbers.share(share, 0)} of the blocks are void (limit "
+        f"{numbers.share(limit, 0)}), for example because {why}; {consequence}: repeat it when less else "
+        "runs"
+    )
+    return (note,)
+
+
+def hopeless_note(experiment: Experiment) -> tuple[str, ...]:
+    """Say why measuring ended early where no verdict could have come of it."""
+    if not is_hopeless(experiment):
+        return ()
+    return ("measuring stopped early: the servers are not equally durable, so that no verdict can be given",)
+
+
+def seat_note(experiment: Experiment) -> tuple[str, ...]:
+    """Say how much the places of servers differed, where that was taken out of the intervals and was much."""
+    names = [variant.name for variant in experiment.variants]
+    found = {
+        workload: seat_effects(experiment.blocks, workload, THROUGHPUT, names, experiment.design)
+        for workload in experiment.workloads
+    }
+    listed = ", ".join(
+        f"{numbers.share(effects.spread, 0)} on {workload}"
+        for workload, effects in found.items()
+        if effects is not None and effects.spread >= _TOLD_SPREAD
+    )
+    if not listed:
+        return ()
+    note = (
+        f"the fastest of {len(names)} places (data copy and order of start) was faster than the slowest by "
+        f"{listed}; servers changed places, and it was removed from the intervals of the verdicts"
+    )
+    return (note,)
+
+
+def durability_marks(study: Study) -> tuple[str, ...]:
+    """Mark variants that may lose data."""
+    unsafe = [f"{v.name}: {setting}" for v in study.variants for setting in v.unsafe_settings]
+    return (f"NOT DURABLE: {'; '.join(unsafe)}",) if unsafe else ()
+
+
+def method_notes(workloads: Sequence[Workload], design: Design) -> tuple[str, ...]:
+    """Return notes on the costs that writing workloads' figures leave out, and on copies with other rows."""
+    is_charged = any(not workload.is_read_only and not workload.step for workload in workloads)
+    others = (f"{one.name} runs on {one.data_set.rows}" for one in workloads if one.data_set.rows)
+    return (*((phase_note(design),) if is_charged else ()), *dict.fromkeys(others))
+
+
+def step_labels(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """Say how workloads of several steps are run; figures are comparable only where this is the same."""
+    return tuple(dict.fromkeys(workload.step.label for workload in workloads if workload.step))

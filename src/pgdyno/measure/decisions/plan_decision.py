@@ -1,0 +1,311 @@
+"""Decide whether a plan pays: the first state that applies, and a sentence. Pure.
+
+    slower somewhere       a workload is shown to have lost more than ``max_loss`` of its throughput
+    more fail              more transactions fail with the plan than is allowed (verdicts/failures.py)
+    pays                   faster, nowhere slower, and every tail safe
+    faster, tail worse     faster, nowhere slower, and a tail shown to be longer
+    faster, tail unknown   faster, nowhere slower, and no tail shown to be longer
+    nothing to gain        no workload can have gained what makes the change worth while
+    undecided              none of these; more rounds would tell
+
+    symbol  meaning                                                          unit
+    T_w     throughput of workload w, plan / baseline                        1
+    L_w     mean of the slowest 5 % of its latencies, plan / baseline        1
+    Q_w     99th percentile of its latencies, plan / baseline                1
+    A_w     L_w of stretches in which no other server has load, if w writes  1
+    g       gain that makes the change worth while                           1
+
+slower          the upper bound of some T_w, at 5 % over the number of workloads, is below 1 - max_loss
+faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workloads: one plan is asked about
+nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
+safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss, both as the mean of the
+                log-ratios of rounds and as the ratio of the means over all rounds, which sees the stall of a
+                single round; that of Q_w is at most 1 + max_p99_loss, and that of A_w at most
+                1 + max_stretch_loss
+longer          of the L_w, Q_w and A_w whose bound is too high, the lower bound of one, at 5 % over the
+                number of all of them, is above 1
+
+Where an experiment may end early, the errors of all these but *longer* are shared: a fifth of each is spent
+on the look, the rest at the end. A_w has no new figures after the look, and is not.
+
+Where the plan stands beside the part of it to be applied, that part is decided first, and the whole plan can
+pay only if the part does: so they share one error without dividing it (a fixed sequence: Maurer, Hothorn,
+Lehmacher 1995, Biometrie in der chemisch-pharmazeutischen Industrie 6, 3-18).
+
+A plan that makes some workload slower, or some tail longer, by more than the limits is called "pays" in at
+most 5 % of experiments: all bounds have to hold together, so that none is corrected for the others
+(intersection-union: Berger 1982, Technometrics 24, 295-300). Drift withholds nothing here: where it is
+evident the bounds are those of the worse half of the rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+
+from pgdyno.base import numbers
+from pgdyno.measure.decisions.plan_outcome import BOUND, Estimate, Outcome, outcomes_of
+from pgdyno.measure.decisions.stopping import round_s
+from pgdyno.measure.verdicts import failures
+from pgdyno.measure.verdicts.durability import doubts
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.likeness import LEAST_LIKENESS
+from pgdyno.model.plans.terms import Terms, applied_of
+
+LOOK_ERROR = 0.2 * BOUND
+"""The error of a bound at a look before the end; what is left of ``BOUND`` is for the end."""
+_FASTER = 0.025
+_NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
+_LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
+
+
+class PlanState(StrEnum):
+    """The possible states of a plan."""
+
+    SLOWER = "slower somewhere"
+    FAILING = "more transactions fail"
+    PAYS = "pays"
+    TAIL_WORSE = "faster, tail worse"
+    TAIL_UNKNOWN = "faster, tail unknown"
+    NOTHING = "nothing to gain"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class PlanDecision:
+    """The state of a plan, a sentence for the decision maker, and supporting figures.
+
+    ``rounds_to_decide`` is about how many rounds more would tell; None: it is decided, or no number would.
+    """
+
+    state: PlanState
+    sentence: str
+    reasons: tuple[str, ...]
+    outcomes: tuple[Outcome, ...] = ()
+    rounds_to_decide: int | None = None
+
+    @property
+    def pays(self) -> bool:
+        """Whether the plan may be applied."""
+        return self.state is PlanState.PAYS
+
+
+def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecision:
+    """Return the decision on a variant compared with its baseline."""
+    if why := doubts(experiment, experiment.baseline, variant):
+        sentence = "The plan was not measured fairly: its server was not as durable as the other one."
+        return PlanDecision(PlanState.UNDECIDED, sentence, why)
+    outcomes = outcomes_of(experiment, variant, final_error(terms))
+    decision = _with_failures(experiment, variant, decide(outcomes, terms))
+    applied = applied_of([one.name for one in experiment.variants])
+    if decision.pays and terms.looks > 1 and applied != variant:
+        part = decide_plan(experiment, applied, terms)
+        if not part.pays:
+            rest = f"the plan {applied.replace('-', ' ', 1)}"
+            sentence = f"It is not decided whether the plan pays: {rest} is not shown to."
+            decision = PlanDecision(PlanState.UNDECIDED, sentence, decision.reasons, decision.outcomes)
+    return replace(decision, sentence=f"{decision.sentence}{_unlike(experiment)}")
+
+
+def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision) -> PlanDecision:
+    """Return the decision as failed transactions leave it: neither side may owe its rate to them."""
+    is_slower, baseline = decision.state is PlanState.SLOWER, experiment.baseline
+    pair = (baseline, variant) if is_slower else (variant, baseline)
+    reasons = [why for one in experiment.workloads if (why := failures.doubts(experiment.blocks, one, *pair))]
+    if not reasons:
+        return decision
+    state = PlanState.UNDECIDED
+    if is_slower:
+        sentence = "It is not decided whether the plan pays: too many transactions failed without it."
+    elif any(failures.is_shown(experiment.blocks, one, *pair) for one in experiment.workloads):
+        state, sentence = PlanState.FAILING, "The plan does not pay: more transactions fail with it."
+    elif decision.state in _REJECTED:
+        return decision
+    else:
+        sentence = (
+            "It is not decided whether the plan pays: too many transactions fail, or may fail, with it."
+        )
+    return PlanDecision(state, sentence, tuple(reasons), decision.outcomes)
+
+
+def _unlike(experiment: Experiment) -> str:
+    """Return a sentence on captured workloads whose replay was unlike them; nothing if all are alike."""
+    found = {name: one.least for name, one in experiment.likenesses.items() if one.least < LEAST_LIKENESS}
+    if not found:
+        return ""
+    said = ", ".join(f"{least:.2f} of {name}" for name, least in found.items())
+    return f" This is on something like your workload (likeness {said})."
+
+
+def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float | None:
+    """Return about how much longer it would take to decide; None if it is decided, or no time would."""
+    more = decision.rounds_to_decide
+    return None if more is None else more * round_s(experiment) / 60
+
+
+def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
+    """Return the state, with how many more rounds would decide where it is open."""
+    state = state_of(outcomes, terms)
+    more = _rounds_to_decide(outcomes, terms) if state in _OPEN else None
+    return PlanDecision(
+        state,
+        _sentence(state, outcomes, terms),
+        (*map(_reason, outcomes), *(_unseen(outcomes) if state in _WITH_TAILS else ())),
+        tuple(outcomes),
+        more,
+    )
+
+
+def state_of(outcomes: Sequence[Outcome], terms: Terms, *, error: float | None = None) -> PlanState:
+    """Return the first state of the table above that the bounds show.
+
+    ``error`` is that of the bounds; None: what is left for the end.
+    """
+    error = final_error(terms) if error is None else error
+    throughput = [one.throughput for one in outcomes if one.throughput is not None]
+    if any(one.upper(error / len(outcomes)) < 1 - terms.max_loss for one in throughput):
+        return PlanState.SLOWER
+    if not outcomes or len(throughput) < len(outcomes):
+        return PlanState.UNDECIDED
+    nowhere_slower = all(one.lower(error) >= 1 - terms.max_loss for one in throughput)
+    if faster_on(outcomes, terms, error) and nowhere_slower:
+        return _state_of_tails(outcomes, terms, error)
+    if all(one.upper(error) < max(_NOTHING, 1 + terms.min_gain) for one in throughput):
+        return PlanState.NOTHING
+    return PlanState.UNDECIDED
+
+
+def faster_on(outcomes: Sequence[Outcome], terms: Terms, error: float = BOUND) -> tuple[str, ...]:
+    """Return the workloads with more than the required gain, by Holm's step-down, at half of ``error``."""
+    known = [
+        (one.throughput.p_at_most(1 + terms.min_gain), one.workload) for one in outcomes if one.throughput
+    ]
+    found: list[str] = []
+    for rank, (p, workload) in enumerate(sorted(known)):
+        if p > error * _FASTER / BOUND / (len(outcomes) - rank):
+            break
+        found.append(workload)
+    return tuple(one.workload for one in outcomes if one.workload in found)
+
+
+def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
+    """Whether measuring on is of no use: the plan costs, or there is nothing to gain."""
+    return state_of(outcomes, terms, error=LOOK_ERROR) in FUTILE
+
+
+def pays_at_look(outcomes: Sequence[Outcome], terms: Terms) -> bool:
+    """Whether an experiment may end now, before its last round, because the plan pays."""
+    return state_of(outcomes, terms, error=LOOK_ERROR) is PlanState.PAYS
+
+
+def final_error(terms: Terms) -> float:
+    """Return the error of each bound at the end."""
+    return BOUND if terms.looks == 1 else BOUND - LOOK_ERROR
+
+
+FUTILE = (PlanState.SLOWER, PlanState.NOTHING)
+_REJECTED = (*FUTILE, PlanState.TAIL_WORSE)
+_WITH_TAILS = (PlanState.PAYS, PlanState.TAIL_WORSE, PlanState.TAIL_UNKNOWN)
+_OPEN = (PlanState.UNDECIDED, PlanState.TAIL_UNKNOWN)
+
+
+def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms, error: float) -> PlanState:
+    tails = [(one.tail, terms.max_tail_loss, error) for one in outcomes]
+    tails += [(one.p99, terms.max_p99_loss, error) for one in outcomes if one.p99 is not None]
+    tails += [(one.alone, terms.max_stretch_loss, BOUND) for one in outcomes if one.has_stretches]
+    unsafe = [one for one, longer, at in tails if one is None or one.upper(at) > 1 + longer]
+    may_stall = any(one.stalls and one.stalls.upper > 1 + terms.max_tail_loss for one in outcomes)
+    if not unsafe and not may_stall:
+        return PlanState.PAYS
+    if any(one is not None and one.lower(BOUND / len(tails)) > 1 for one in unsafe):
+        return PlanState.TAIL_WORSE
+    return PlanState.TAIL_UNKNOWN
+
+
+def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:
+    """Return how many more rounds would decide if the estimates were the truth."""
+    known = [each for one in outcomes for each in (one.throughput, one.tail, one.p99) if each is not None]
+    if not known or any(one.throughput is None for one in outcomes):
+        return None
+    run = max(each.rounds for each in known)
+    for rounds in np.unique(np.geomspace(run + 1, run * _LONGEST, 60).astype(int)):
+        later = [
+            replace(
+                one,
+                throughput=one.throughput and one.throughput.after(int(rounds)),
+                tail=one.tail and one.tail.after(int(rounds)),
+                p99=one.p99 and one.p99.after(int(rounds)),
+                stalls=one.stalls and one.stalls.after(int(rounds)),
+            )
+            for one in outcomes
+        ]
+        if state_of(later, terms) not in _OPEN:
+            return int(rounds) - run
+    return None
+
+
+def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> str:
+    gains = _gains(outcomes) or "too few rounds count"
+    worthwhile = max(_NOTHING - 1, terms.min_gain)
+    return {
+        PlanState.SLOWER: f"The plan does not pay, a workload is slower: {gains}.",
+        PlanState.PAYS: f"The plan pays: {gains}; {_guarded(outcomes, terms)}.",
+        PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
+        PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
+        PlanState.NOTHING: (
+            f"There is nothing to gain: no workload can have gained {numbers.share(worthwhile, 0)}."
+        ),
+        PlanState.UNDECIDED: f"It is not decided whether the plan pays: {gains}.",
+    }[state]
+
+
+def _guarded(outcomes: Sequence[Outcome], terms: Terms) -> str:
+    """Name the limits that no latency can have passed."""
+    longer = numbers.share(terms.max_tail_loss, 0)
+    mean = f"on no workload can the mean of the slowest 5{numbers.SPACE}% of transactions be {longer} longer"
+    if alone := [one.workload for one in outcomes if one.has_stretches]:
+        longest = numbers.share(terms.max_stretch_loss, 0)
+        mean += f" (on {' and '.join(alone)}, {longest} while no other server had load)"
+    if all(one.p99 is None for one in outcomes):
+        return mean
+    return f"{mean}, or the 99th percentile {numbers.share(terms.max_p99_loss, 0)}"
+
+
+def _gains(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(
+        f"throughput {_percent(one.throughput)} on {one.workload}" for one in outcomes if one.throughput
+    )
+
+
+def _reason(outcome: Outcome) -> str:
+    throughput = "unknown" if outcome.throughput is None else _percent(outcome.throughput)
+    tail = "unknown" if outcome.tail is None else _percent(outcome.tail)
+    p99 = "" if outcome.p99 is None else f", 99th percentile {_percent(outcome.p99)}"
+    stalls = outcome.stalls
+    over_all = (
+        ""
+        if stalls is None
+        else f", over all rounds together {numbers.change(stalls.ratio, 1)} (at most "
+        f"{numbers.change(stalls.upper, 1)})"
+    )
+    alone = ""
+    if outcome.has_stretches:
+        found = "unknown" if outcome.alone is None else _percent(outcome.alone)
+        alone = f", while no other server had load {found}"
+    return f"{outcome.workload}: throughput {throughput}, tail of latency {tail}{over_all}{alone}{p99}"
+
+
+def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """Say how rare a stall may be that these rounds may have missed: the rule of three, at 95 %."""
+    rounds = min((one.stalls.rounds for one in outcomes if one.stalls), default=0)
+    if rounds:
+        yield f"a stall that comes in fewer than 3 of {rounds} rounds may have been missed"
+
+
+def _percent(found: Estimate) -> str:
+    """Return an effect with its interval at 95 %: both of its ends at 2.5 %."""
+    low, high = found.lower(_FASTER), found.upper(_FASTER)
+    return f"{numbers.change(found.ratio, 1)} ({numbers.change(low, 1)} … {numbers.change(high, 1)})"

@@ -1,0 +1,199 @@
+"""Outcomes of a plan: its throughput and its tail of latency by workload, with their bounds. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from statistics import fmean
+
+import numpy as np
+from scipy import special
+
+from pgdyno.measure.design.phase import phase_of
+from pgdyno.measure.verdicts.analysis import log_ratios
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import P99, TAIL_MEAN, TAIL_MEAN_ALONE, THROUGHPUT
+from pgdyno.model.plans.terms import applied_of
+from pgdyno.stats import nested
+from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
+from pgdyno.stats.sample import FloatArray, Sample
+
+TAILS = (TAIL_MEAN, P99)
+"""Which metric is the tail: the first that the experiment has."""
+BOUND = 0.05
+"""The error rate of a bound, one-sided."""
+_SAMPLES = 2000  # the error of a bound at 5 % is then 0.5 % of experiments
+_HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean log-ratio with its standard error. Bounds are ratios, each at a one-sided error rate."""
+
+    mean: float
+    standard_error: float
+    df: float
+    rounds: int
+
+    @property
+    def ratio(self) -> float:
+        """The ratio itself."""
+        return math.exp(self.mean)
+
+    def lower(self, error: float = BOUND) -> float:
+        """Return the ratio that the true one is below with probability ``error``."""
+        return math.exp(self.mean - self._width(error))
+
+    def upper(self, error: float = BOUND) -> float:
+        """Return the ratio that the true one is above with probability ``error``."""
+        return math.exp(self.mean + self._width(error))
+
+    def p_at_most(self, ratio: float) -> float:
+        """Return the p-value against a true ratio of ``ratio`` or less."""
+        return float(special.stdtr(self.df, -(self.mean - math.log(ratio)) / self.standard_error))
+
+    def after(self, rounds: int) -> Estimate:
+        """Return the expected estimate after ``rounds`` rounds, all else being equal."""
+        share = self.rounds / rounds
+        return Estimate(self.mean, self.standard_error * math.sqrt(share), self.df / share, rounds)
+
+    def _width(self, error: float) -> float:
+        return float(special.stdtrit(self.df, 1 - error)) * self.standard_error
+
+
+@dataclass(frozen=True)
+class Stalls:
+    """The tail over all rounds together: its mean with the plan over its mean without it, both arithmetic.
+
+    One round in thirty with a tail ten times as long makes this 1.3, and the mean of the log-ratios of rounds
+    1.08. ``upper`` is the ratio that the true one is above with the probability asked for, by a bootstrap
+    over rounds.
+    """
+
+    ratio: float
+    upper: float
+    rounds: int
+
+    def after(self, rounds: int) -> Stalls:
+        """Return the expected ratio and bound after ``rounds`` rounds, all else being equal."""
+        width = (self.upper - self.ratio) * math.sqrt(self.rounds / rounds)
+        return Stalls(self.ratio, self.ratio + width, rounds)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment's estimates of a plan on one workload; None: no estimate yet.
+
+    ``p99`` is None where it was not measured, or is the tail itself. ``stalls`` is of the tail as well.
+    ``alone`` is the tail of stretches in which no other server ran, if ``has_stretches``.
+    """
+
+    workload: str
+    throughput: Estimate | None
+    tail: Estimate | None
+    p99: Estimate | None = None
+    stalls: Stalls | None = None
+    alone: Estimate | None = None
+    has_stretches: bool = False
+
+
+def outcomes_of(experiment: Experiment, variant: str, error: float = BOUND) -> tuple[Outcome, ...]:
+    """Return the estimates for every workload of an experiment; ``error`` is that of the stalls' bound."""
+    measured = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
+    tail = next((name for name in TAILS if name in measured), TAILS[-1])
+    count = 3 * len(experiment.workloads)
+    names = [one.name for one in experiment.variants]
+    is_applied = experiment.design.stretch_s > 0 and variant == applied_of(names)
+
+    def estimated(workload: str, metric: str, *, is_gain: bool) -> Estimate | None:
+        ratios = log_ratios(experiment.blocks, workload, metric, variant, experiment.baseline)
+        rounds = [of_round for _, of_round in sorted(ratios.items())]
+        return estimate(rounds, drift_level=DRIFT_LEVEL / count, is_gain=is_gain)
+
+    return tuple(
+        Outcome(
+            workload,
+            estimated(workload, THROUGHPUT, is_gain=True),
+            estimated(workload, tail, is_gain=False),
+            estimated(workload, P99, is_gain=False) if tail != P99 else None,
+            stalls(*_tails_by_round(experiment, workload, tail, variant), error),
+            _alone(experiment, workload, variant),
+            has_stretches=is_applied and phase_of(experiment, workload) is not None,
+        )
+        for workload in experiment.workloads
+    )
+
+
+def _alone(experiment: Experiment, workload: str, variant: str) -> Estimate | None:
+    """Return the estimate of the tail while each server ran alone: one figure of each of a few rounds."""
+    by_round = log_ratios(experiment.blocks, workload, TAIL_MEAN_ALONE, variant, experiment.baseline)
+    return estimate_alone([one for of_round in by_round.values() for one in of_round])
+
+
+def estimate_alone(figures: Sequence[float]) -> Estimate | None:
+    """Return the estimate of a few log-ratios, one of each round; None: fewer than two have no spread."""
+    if len(figures) < 2:
+        return None
+    error = max(float(np.std(figures, ddof=1)) / math.sqrt(len(figures)), nested.RESOLUTION)
+    return Estimate(fmean(figures), error, len(figures) - 1.0, len(figures))
+
+
+def _tails_by_round(
+    experiment: Experiment, workload: str, tail: str, variant: str
+) -> tuple[list[float], list[float]]:
+    """Return the mean tail of each round with the plan and without it, of blocks in which both have one."""
+    by_round: dict[int, list[tuple[float, float]]] = {}
+    for block in experiment.blocks:
+        if block.workload == workload and not block.void_for(variant, experiment.baseline):
+            values = {arm.variant: arm.values.get(tail, 0.0) for arm in block.arms}
+            pair = (values.get(variant, 0.0), values.get(experiment.baseline, 0.0))
+            if min(pair) > 0:
+                by_round.setdefault(block.round, []).append(pair)
+    means = [tuple(map(fmean, zip(*of_round, strict=True))) for of_round in by_round.values()]
+    return [one for one, _ in means], [other for _, other in means]
+
+
+def stalls(with_plan: Sequence[float], without: Sequence[float], error: float = BOUND) -> Stalls | None:
+    """Return the ratio of two tails over all rounds; None: too few rounds for a bound.
+
+    Shapes: both (rounds,), in one unit. Rounds are drawn together, so that what slows both down cancels.
+    """
+    rounds = len(with_plan)
+    if rounds < MINIMUM_ROUNDS_FOR_VERDICT:
+        return None
+    drawn = _drawn(rounds)
+    ratios = (drawn @ np.asarray(with_plan)) / (drawn @ np.asarray(without))
+    return Stalls(fmean(with_plan) / fmean(without), float(np.quantile(ratios, 1 - error)), rounds)
+
+
+@cache
+def _drawn(rounds: int) -> FloatArray:
+    """Return how often each round was drawn, of as many with replacement. Shapes: (samples, rounds)."""
+    random = np.random.default_rng(rounds)  # always the same: a report gives the same answer again
+    return random.multinomial(rounds, np.full(rounds, 1 / rounds), size=_SAMPLES).astype(float)
+
+
+def estimate(
+    rounds: Sequence[Sequence[float]], *, drift_level: float = DRIFT_LEVEL, is_gain: bool = True
+) -> Estimate | None:
+    """Return the estimate of log-ratios by round; of the worse half where they drift evidently.
+
+    Shapes: rounds[round][block]. ``is_gain``: whether more is better. None: too few rounds for any bound.
+    """
+    sample = Sample.of(rounds)
+    if sample.rounds < MINIMUM_ROUNDS_FOR_VERDICT or nested.missing(sample):
+        return None
+    whole = _estimate(sample)
+    if sample.rounds < _HALVES_FROM_ROUNDS or float(drift_p_value(sample.round_means)) > drift_level:
+        return whole
+    half = sample.rounds // 2
+    halves = [_estimate(Sample.of(part)) for part in (rounds[:half], rounds[-half:])]
+    return (min if is_gain else max)(halves, key=lambda one: one.lower() if is_gain else one.upper())
+
+
+def _estimate(sample: Sample) -> Estimate:
+    found = nested.estimate(sample)
+    error = max(float(found.standard_error), nested.RESOLUTION)
+    return Estimate(float(found.mean), error, float(found.df), sample.rounds)

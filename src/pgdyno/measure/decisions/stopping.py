@@ -1,0 +1,135 @@
+"""When an experiment ends."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from pgdyno.measure.verdicts.analysis import is_comparable
+from pgdyno.measure.verdicts.failures import is_any_shown, is_forbidden
+from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision, Verdict
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
+
+_JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
+_FIGURES = re.compile(r"[\d.]+")  # of a reason: what is left tells which rule it was
+_JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: a disturbance that ends takes all of them
+
+Look: TypeAlias = Callable[[Experiment], bool]
+"""Whether what was measured so far is enough. Its answer knows that it is asked once, before the end."""
+
+
+def minimum_rounds(design: Design) -> int:
+    """Return the fewest rounds that this design can give a verdict with."""
+    return MINIMUM_ROUNDS_FOR_VERDICT if design.stopping is Stopping.FIXED else MINIMUM_ROUNDS_FOR_LOOKING
+
+
+def rounds_within(remaining_s: float, round_s: float, minimum: int) -> int:
+    """Return how many rounds to run in all: the first took ``round_s``, after it ``remaining_s`` are left.
+
+    Never fewer than a verdict needs: a budget that is too small is exceeded rather than wasted.
+    """
+    return max(minimum, 1 + int(remaining_s / round_s))
+
+
+def round_s(earlier: Experiment) -> float:
+    """Return how long a round of all workloads took, by the time between the first and the last."""
+    starts = {block.round: block.started_ns for block in reversed(earlier.blocks)}
+    first, last = min(starts), max(starts)
+    return (starts[last] - starts[first]) / 1e9 / max(1, last - first)
+
+
+def as_even(rounds: int, minimum: int, design: Design) -> int:
+    """Return an even number of rounds in turns: of two servers each then has each seat equally often.
+
+    Of k servers each seat comes round every k rounds. One seat too many is worth at most 0.8 % (measured:
+    which server starts last) divided by the rounds, less than k - 1 rounds that are left out would cost.
+    """
+    return rounds - rounds % 2 if design.kind is DesignKind.DUET and rounds > minimum else rounds
+
+
+def rounds_extended(planned: int, remaining_s: float, round_s: float, design: Design) -> int:
+    """Return how many rounds to run in all when those are done that were planned after the first one.
+
+    ``round_s`` is the longest so far: one without huge pages ends at once, and says nothing of the next. What
+    was measured is not looked at, so that no error is more likely.
+    """
+    return as_even(planned + max(0, int(remaining_s / round_s)), planned, design)
+
+
+def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:
+    """Return how many more rounds the worst workload needs to have ``wanted`` that count.
+
+    A round counts for a workload if any of its blocks does, with all arms. At most ``wanted`` rounds are
+    repeated: a workload that is always void would never end.
+    """
+    counted = {(block.round, block.workload) for block in blocks if not block.void_reasons}
+    lost = [done - sum((round_, workload) in counted for round_ in range(done)) for workload in workloads]
+    return min(max(lost, default=0), wanted)
+
+
+def void_share(blocks: Sequence[Block]) -> float:
+    """Return the share of blocks that do not count; of one in which only some arms do not, their share."""
+    return sum(_void_part(block) for block in blocks) / max(1, len(blocks))
+
+
+def _void_part(block: Block) -> float:
+    return 1.0 if block.void else sum(1 for arm in block.arms if arm.void) / max(1, len(block.arms))
+
+
+def typical_void_reason(blocks: Sequence[Block]) -> str | None:
+    """Return one reason of the kind that made most blocks or trials void; None if none is."""
+    reasons = [reason for block in blocks for reason in block.void_reasons]
+    kinds = Counter(map(_kind, reasons))
+    return max(reasons, key=lambda reason: kinds[_kind(reason)], default=None)
+
+
+def _kind(reason: str) -> str:
+    return _FIGURES.sub("", reason)
+
+
+def counts_nothing(blocks: Sequence[Block]) -> bool:
+    """Return whether all blocks are void, over enough rounds to make more futile."""
+    return _is_judged(blocks) and all(block.void for block in blocks)
+
+
+def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:
+    """Return whether enough blocks are void for the report to begin with it."""
+    return _is_judged(blocks) and void_share(blocks) > design.thresholds.void_block_share
+
+
+def _is_judged(blocks: Sequence[Block]) -> bool:
+    return (
+        len(blocks) >= _JUDGED_FROM_BLOCKS and len({block.round for block in blocks}) >= _JUDGED_FROM_ROUNDS
+    )
+
+
+def _is_known_to_fail(verdict: Verdict, blocks: Sequence[Block]) -> bool:
+    return (
+        verdict.rounds >= MINIMUM_ROUNDS_FOR_LOOKING
+        and is_forbidden(verdict, blocks)
+        and is_any_shown(blocks, verdict.workload, (verdict.variant, verdict.baseline))
+    )
+
+
+def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:
+    """Return whether the goal is reached, for stopping rules that look at the data.
+
+    Only throughput decides: it is the primary metric of every workload. An arm that missed its background
+    rate, or failed too often, is not waited for: no further pass makes it comparable.
+    """
+    primary = [verdict for verdict in verdicts if verdict.metric == THROUGHPUT]
+    if not primary or design.stopping is Stopping.FIXED:
+        return False
+    awaited = [
+        v
+        for v in primary
+        if is_comparable(blocks, v.workload, v.variant, v.baseline) and not _is_known_to_fail(v, blocks)
+    ]
+    if design.stopping is Stopping.DECIDED:
+        return all(verdict.decision is not Decision.INCONCLUSIVE for verdict in awaited)
+    wanted = design.precision or 0.0
+    return all(v.interval is not None and v.interval.half_width <= wanted for v in awaited)

@@ -1,0 +1,1 @@
+"""How an experiment is laid out in time and on CPUs. Pure."""

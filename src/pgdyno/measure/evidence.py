@@ -1,0 +1,97 @@
+"""Effective settings and hosts of started servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pgdyno.base.document import to_document
+from pgdyno.base.facts import Unknown
+from pgdyno.host.files.kernel_files import read_kernel_files
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.kernel_file import value_in
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.durability_reading import read_durability
+from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.variant import is_guc
+from pgdyno.plan.engine.resources import Figures
+from pgdyno.plan.inspection.inspect import inspect_dsn
+
+Facts = Mapping[str, object]
+
+
+@dataclass
+class Evidence:
+    """Collects from arms as they start. ``host`` and ``server`` are the baseline's, as documents."""
+
+    study: Study
+    host: Facts = field(default_factory=dict)
+    server: Facts = field(default_factory=dict)
+    durability: tuple[DurabilityReading, ...] = ()
+    _settings: dict[tuple[str, str], SettingDifference] = field(default_factory=dict)
+
+    def added_to(self, experiment: Experiment) -> Experiment:
+        """Return the experiment with everything that was collected."""
+        return replace(
+            experiment,
+            settings=self.settings,
+            host=self.host,
+            server=self.server,
+            durability=self.durability,
+        )
+
+    @property
+    def settings(self) -> tuple[SettingDifference, ...]:
+        """Every variant's requested settings and its server's effective ones."""
+        return tuple(self._settings.values())
+
+    def look_at(self, arms: Sequence[Arm]) -> None:
+        """Record settings, and facts if there are none yet."""
+        names = sorted({name for variant in self.study.variants for name in variant.settings})
+        if len(arms) > 1:  # of a pool that several share, its size is nobody's setting
+            names = [name for name in names if kind_of(name) != HUGE_PAGES]
+        for arm in arms:
+            if arm.begin_turn is not None:
+                arm.begin_turn()
+            self._note_settings(arm, names)
+            if arm.variant.name == self.study.baseline and not self.server:
+                self._note_facts(arm)
+
+    def read_durability(self, arms: Sequence[Arm]) -> None:
+        """Record how durable the servers are now, where that is not known yet."""
+        for arm in arms:
+            reading = read_durability(arm)
+            if reading not in self.durability:
+                self.durability = (*self.durability, reading)
+
+    def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
+        """Record every setting that any variant changes; where a variant does not, its original value."""
+        effective = {**arm.effective([name for name in names if is_guc(name)]), **_shown(names)}
+        for name in names:
+            self._settings[arm.variant.name, name] = SettingDifference(
+                arm.variant.name, name, arm.variant.settings.get(name), effective.get(name, "unknown")
+            )
+
+    def _note_facts(self, arm: Arm) -> None:
+        found = inspect_dsn(arm.server.dsn, Figures())
+        if not isinstance(found.inspected, Unknown):
+            self.server = document_of(found.inspected.server)
+        if not isinstance(found.host, Unknown):
+            self.host = document_of(found.host)
+
+
+def _shown(names: Sequence[str]) -> dict[str, str]:
+    """Return the kernel's present values of the files among the names."""
+    files = read_kernel_files(Tree(Path("/")), [name for name in names if name.startswith("/")])
+    return {path: value_in(text) for path, fact in files.items() if (text := fact.or_none()) is not None}
+
+
+def document_of(facts: object) -> Facts:
+    """Return facts as the document that an experiment carries."""
+    document = to_document(facts)
+    assert isinstance(document, dict)  # noqa: S101 — dataclasses become objects
+    return document

@@ -1,0 +1,265 @@
+"""Run a study: rounds until done, results stored as they come, verdicts at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from pgdyno.base.errors import InterruptedByUserError, PgdynoError
+from pgdyno.base.ports import Progress
+from pgdyno.measure.adaptive import next_cells
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.blocks.disturbance import judge_again
+from pgdyno.measure.decisions.load_hosts_notes import loss_note, with_load_hosts
+from pgdyno.measure.decisions.notes import step_labels
+from pgdyno.measure.decisions.round_plan import RoundPlan
+from pgdyno.measure.decisions.stopping import Look, counts_nothing, is_finished
+from pgdyno.measure.design.phase import with_phase
+from pgdyno.measure.design.schedule import stretches_s
+from pgdyno.measure.design.workload_order import in_random_order, workloads_by_server
+from pgdyno.measure.evidence import Evidence
+from pgdyno.measure.likeness_reading import likened
+from pgdyno.measure.load_hosts.regained import NOT_NEEDED, AfterLoss, Regained, end_without_host
+from pgdyno.measure.meters import load as load_meters
+from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_on
+from pgdyno.measure.records.new_experiment import Context, new_experiment
+from pgdyno.measure.recovery import recover
+from pgdyno.measure.resumption import require_same
+from pgdyno.measure.rounds import Running, run_round
+from pgdyno.measure.sampled_answers import answers_compared
+from pgdyno.measure.tpch.validation import validated
+from pgdyno.measure.verdicts.durability import is_hopeless
+from pgdyno.model.experiments.experiment import Block, Experiment, Stopping
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.store.experiments import ExperimentStore
+
+_LISTED_NAMES = 3
+
+
+RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
+"""Measures one round, given its number and the workloads in their order."""
+
+
+@dataclass
+class ExperimentRun:
+    """One experiment on its way: ``run`` returns it finished, ``experiment`` is its state at any time."""
+
+    arena: Arena
+    store: ExperimentStore
+    progress: Progress
+    workloads: Mapping[str, Workload]
+    clock: Callable[[], float] = time.monotonic
+    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
+    look: Look | None = None  # asked once, after the fewest rounds that a verdict takes
+    run_round: RunRound = run_round
+    after_loss: AfterLoss = end_without_host
+
+    def run(
+        self,
+        study: Study,
+        *,
+        budget_s: float | None = None,
+        context: Context | None = None,
+        resume: str | None = None,
+    ) -> Experiment:
+        """Run a study and return the experiment with its verdicts.
+
+        ``budget_s`` replaces the design's number of rounds by what fits, fixed after the first round from
+        its duration alone. ``resume`` continues an interrupted experiment.
+        Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
+        """
+        started = self.clock()
+        study = self._with_turns(study)
+        study = replace(study, design=study.design.with_bias())
+        memory_notes = self._memory_notes(study)
+        self._prepare(study)
+        workloads = [self.workloads[name] for name in study.workloads]
+        asked = new_experiment(
+            study,
+            workloads,
+            context or Context(),
+            self.arena.installation_name,
+            (*memory_notes, *self.arena.build_notes(study.variants)),
+        )
+        if resume:
+            experiment = self._resumed(study, resume, asked, memory_notes)
+            study = replace(study, design=experiment.design)
+        else:
+            experiment = asked
+            self.store.save(experiment)
+        try:
+            with self.arena.prepared_for(study) as arena:
+                experiment = self._rounds(arena, study, experiment, started, budget_s)
+        except KeyboardInterrupt as interrupt:
+            experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
+            raise self._interrupted(experiment) from interrupt
+        except PgdynoError as error:
+            if kept := len(self.store.load(experiment.id).blocks):
+                way = (
+                    f"continue with --resume {experiment.id}"
+                    if self.is_resumable
+                    else f"pgdyno report {experiment.id}"
+                )
+                kept_hint = f"the {kept} blocks of earlier rounds are kept: {way}"
+                error.hint = "; ".join(filter(None, (error.hint, kept_hint)))
+            raise
+        return experiment
+
+    def _with_turns(self, study: Study) -> Study:
+        """Return the study with longer turns for the workloads that write, if it has any."""
+        if all(self.workloads[name].is_read_only for name in study.workloads):
+            return study
+        design = with_phase(study.design.with_writing(), study.variants)
+        if design.cycle_s is not None:
+            self.progress.step(f"blocks of writing workloads last {design.cycle_s / 60:g} min each")
+        return replace(study, design=design)
+
+    def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
+        """Return the error that names the stored results and the ways to continue."""
+        resume = (f"continue with --resume {experiment.id}",) if self.is_resumable else ()
+        count = len(experiment.blocks)
+        if not count:
+            return InterruptedByUserError("interrupted; no round has ended yet", hint="".join(resume) or None)
+        kept = "block measured so far is" if count == 1 else f"{count} blocks measured so far are"
+        hint = ", or ".join([f"pgdyno report {experiment.id}", *resume])
+        return InterruptedByUserError(f"interrupted; the {kept} kept", hint=hint)
+
+    def _memory_notes(self, study: Study) -> tuple[str, ...]:
+        """Say which servers' memory is limited, and how. Raises: PgdynoError if it cannot be."""
+        limits = [self.workloads[name].server_memory_bytes for name in study.workloads]
+        return tuple(self.arena.memory_note(limit) for limit in dict.fromkeys(limits) if limit is not None)
+
+    def _resumed(
+        self, study: Study, experiment_id: str, asked: Experiment, memory_notes: tuple[str, ...]
+    ) -> Experiment:
+        """Return the stored experiment, with the recovered part of its interrupted round.
+
+        Raises: UsageError if it is another experiment than the one asked for now.
+        """
+        stored = self.store.load(experiment_id)
+        labels = {*step_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
+        require_same(stored, asked, labels, is_imported=experiment_id in self.store.origins())
+        recovered = recover(stored, self.store, self.arena, self.workloads)
+        self.store.add_blocks(experiment_id, recovered)
+        self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
+        self.arena.loads.forget(experiment_id)
+        found = self.store.load(experiment_id)
+        if asked.load_hosts:
+            found = with_load_hosts(found, asked.load_hosts[-1].names, rounds_done(found))
+        return found
+
+    def _prepare(self, study: Study) -> None:
+        """Let servers judge every variant's settings, then load data sets, before anything is measured."""
+        self.arena.check(study.variants)
+        for name in study.workloads:
+            for variant in study.variants:
+                self.arena.load(variant, self.workloads[name].data_set)
+
+    def _rounds(
+        self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None
+    ) -> Experiment:
+        evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
+        running = self._running(arena, study, experiment, evidence)
+        workloads = [self.workloads[name] for name in study.workloads]
+        experiment = validated(experiment, arena, workloads, self.progress)
+        experiment = likened(experiment, arena, workloads, self.progress)
+        experiment = answers_compared(experiment, arena, workloads, self.progress)
+        self.store.save(experiment)
+        alone_s = stretches_s(workloads, study.design)
+        plan = RoundPlan.of(study, budget_s, rounds_done(experiment), stretches_s=alone_s)
+        while plan.left:
+            round_started = self.clock()
+            names = _names(study, experiment, plan.left)
+            for group in workloads_by_server([self.workloads[name] for name in names]):
+                is_first = budget_s is not None and not plan.done
+                self.progress.step(_label(plan.done, None if is_first else plan.total, group))
+                shuffled = in_random_order(group, running.random)
+                self.store.add_blocks(experiment.id, self.run_round(running, plan.done, shuffled))
+                self.arena.loads.forget(experiment.id)
+            experiment = evidence.added_to(self.store.load(experiment.id))
+            self.store.save(experiment)
+            experiment = judge_again(experiment)
+            if running.lost:
+                plan = plan.after_loss(experiment.blocks)
+            else:
+                round_s, elapsed_s = self.clock() - round_started, self.clock() - started
+                plan = plan.after(round_s, elapsed_s, experiment.blocks)
+                self.progress.advance(elapsed_s, elapsed_s + plan.left_s(round_s))
+            is_over = plan.left == 0 or self._is_over(study, experiment, is_look=plan.is_look)
+            if running.lost:
+                running = self._after_loss(experiment.id, running, plan.done, is_over=is_over)
+            if is_over:
+                break
+        measured = self.store.load(experiment.id)
+        told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
+        return self._conclude(study, told, is_complete=True)
+
+    def _after_loss(self, experiment_id: str, running: Running, done: int, *, is_over: bool) -> Running:
+        """Store the loss of a load host; return the context of further rounds, with those that there are."""
+        lost = running.lost[0]
+        why = (lost.detail or lost.message).splitlines()[-1]
+        self.progress.step(f"round {done} does not count: load host {lost.host} was lost ({why})")
+        regained = (
+            Regained(running.arena, (), NOT_NEEDED) if is_over else self.after_loss(running.arena, lost)
+        )
+        stored = self.store.load_head(experiment_id)
+        told = replace(stored, notes=(*stored.notes, loss_note(lost.host, done, regained.how)))
+        self.store.save(with_load_hosts(told, regained.hosts, done))
+        return replace(running, arena=regained.arena, lost=[])
+
+    def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
+        """Return the context of a round."""
+        return Running(
+            experiment_id=experiment.id,
+            arena=arena,
+            variants=study.variants,
+            design=study.design,
+            meters=load_meters(),
+            random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
+            keep_slice=partial(self.store.add_slice, experiment.id),
+            keep_counts=partial(self.store.add_counts, experiment.id),
+            look_at=evidence.look_at,
+            read_durability=evidence.read_durability,
+            announce=self.progress.step,
+            changed=frozenset(
+                workload.data_set.key
+                for workload in (self.workloads[name] for name in study.workloads)
+                if not workload.is_read_only
+            ),
+        )
+
+    def _is_over(self, study: Study, experiment: Experiment, *, is_look: bool) -> bool:
+        """Whether the experiment ends before its planned rounds are done."""
+        if counts_nothing(experiment.blocks) or is_hopeless(experiment):
+            return True
+        if study.design.stopping is not Stopping.FIXED:
+            verdicts = verdicts_on(experiment, study, self.workloads)
+            if is_finished(verdicts, study.design, experiment.blocks):
+                return True
+        return self.look is not None and is_look and self.look(experiment)
+
+    def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
+        """Store the experiment with its verdicts, and return it."""
+        experiment = concluded(measured, study, self.workloads, is_complete=is_complete)
+        self.store.add_blocks(experiment.id, experiment.blocks)
+        self.store.save(experiment)
+        return experiment
+
+
+def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
+    """Return the workloads of the next round."""
+    chosen = next_cells(experiment, rounds_left) if study.is_adaptive else ()
+    return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
+
+
+def _label(done: int, planned: int | None, workloads: Sequence[Workload]) -> str:
+    """Name a round; ``planned`` None: how many there will be is known after it."""
+    names = [workload.name for workload in workloads]
+    listed = ", ".join(names) if len(names) <= _LISTED_NAMES else f"{names[0]} … {names[-1]}"
+    return f"round {done + 1}{'' if planned is None else f' of {planned}'}: {listed}"

@@ -1,0 +1,113 @@
+"""Find out how like their originals captured workloads are on the baseline's server, before any is measured.
+
+The server counts statements meanwhile, as the original's did; those that are measured do not. Its
+pg_stat_statements is in a database of its own, which sees the counts of all: a copy has code of its owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import MeasurementError, ServerError, ServerStartError
+from pgdyno.base.ports import Progress
+from pgdyno.load.timed_run import TimedRun
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.failures import failures_text, require_few
+from pgdyno.model.experiments.likeness import LEAST_CALLS, Likeness
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
+from pgdyno.postgres.statement_counts import difference
+from pgdyno.workload.capture.likeness import likeness, seen_by_name
+
+_OURS = "postgres"  # a database of the scratch server's, to which no copy is restored
+_LIBRARY = "pg_stat_statements"
+_COUNTED_S = 10.0  # arbitrary: thousands of transactions of most workloads
+_COUNTING = {"shared_preload_libraries": _LIBRARY, f"{_LIBRARY}.track": "top"}
+
+
+def likened(
+    experiment: Experiment, arena: Arena, workloads: Sequence[Workload], progress: Progress
+) -> Experiment:
+    """Return the experiment with the likeness of each captured workload, or a note on why there is none.
+
+    Raises: ServerError, GeneratorFailedError; MeasurementError if a replay is another workload.
+    """
+    found, notes = dict(experiment.likenesses), list(experiment.notes)
+    [baseline] = [one for one in experiment.variants if one.name == experiment.baseline]
+    counting = replace(baseline, settings={**baseline.settings, **_COUNTING})
+    for workload in workloads:
+        if workload.captured is None or workload.rate_tps is not None or workload.captured.name in found:
+            continue  # at a rate, it is the workload of an experiment before; a grid has it in many cells
+        progress.step(f"looking how like the original {workload.captured.name} is")
+        try:
+            like, run = _likeness(arena, counting, workload, experiment.design)
+            _require_alike(workload, like)
+            found[workload.captured.name] = like
+            notes += (*_failures(workload, run), *_invariants(workload.captured))
+        except ServerStartError as error:
+            if _LIBRARY not in (error.detail or ""):
+                raise
+            note = f"how like the original {workload.name} is, is not known: the server has no {_LIBRARY}"
+            notes.append(note)
+    return replace(experiment, likenesses=found, notes=tuple(dict.fromkeys(notes)))
+
+
+def _require_alike(workload: Workload, found: Likeness) -> None:
+    if found.is_another_workload:
+        shares = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
+        raise MeasurementError(
+            f"the replay of {workload.name} is another workload than the original",
+            detail=f"shares that both have: {shares}; at least {LEAST_CALLS} of the calls are required",
+            hint="pgdyno workload replay lists the statements that differ; capture it from a complete log, "
+            "or measure the statements as a script of pgbench's: --script",
+        )
+
+
+def _invariants(workload: CapturedWorkload) -> Iterator[str]:
+    if workload.invariants:
+        names = ", ".join(one.name for one in workload.invariants)
+        yield f"invariants of {workload.name} are checked on each server before and after its load: {names}"
+
+
+def _failures(workload: Workload, run: TimedRun) -> Iterator[str]:
+    if run.failures:
+        yield (
+            f"{numbers.share(run.failed_share)} of the transactions of {workload.name} failed on the copy "
+            f"({failures_text(run.failures)}): they count in no rate"
+        )
+
+
+def _likeness(
+    arena: Arena, variant: Variant, workload: Workload, design: Design
+) -> tuple[Likeness, TimedRun]:
+    arena.restore([variant], [0], workload.data_set)
+    try:
+        with arena.arms([variant], [0], workload.data_set, workload.server_memory_bytes) as (arm,):
+            return _counted(arena, arm, workload, design)
+    finally:
+        arena.discard([variant], [0], workload.data_set)
+
+
+def _counted(arena: Arena, arm: Arm, workload: Workload, design: Design) -> tuple[Likeness, TimedRun]:
+    assert workload.captured is not None  # noqa: S101 — the caller has looked
+    with closing(arm.server.connect(_OURS)) as session:
+        session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    with closing(connect(arm.server.dsn)) as connection:
+        statistics = find_statement_statistics(connection, database=arm.database)
+        arena.loads.run_alone(arm, workload, design, design.warmup_s)
+        before = statistics.read()
+        run = arena.loads.run_alone(arm, workload, design, _COUNTED_S)
+        require_few(arm.variant.name, run.transactions, run.failures)
+        counted = difference(before, statistics.read())
+        if counted is None:
+            raise ServerError("the statistics of statements were reset while they were counted")
+        seen = seen_by_name(workload.captured, statistics.texts(counted.seen), counted.seen)
+    return likeness(workload.captured, seen), run

@@ -1,0 +1,196 @@
+"""Measure a study: the common part of compare, bench, run and accelerate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+
+from pgdyno.apply.allowed_files import require_allowed_files
+from pgdyno.apply.host_state import HostState
+from pgdyno.base import numbers
+from pgdyno.base.errors import MemoryProofError
+from pgdyno.base.ports import Progress
+from pgdyno.host.kernel_file import display_name
+from pgdyno.host.probing.spinners import Spinners, burstable_type
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.awake.awake import AwakeKeeper, Keeping
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.design.requested import require_reachable
+from pgdyno.measure.design.trials import in_trials
+from pgdyno.measure.experiment import ExperimentRun
+from pgdyno.measure.load_hosts.load_from_cell import loaded_from_cell
+from pgdyno.measure.load_hosts.lost_host import after_loss_of, load_hosts_of
+from pgdyno.measure.records.new_experiment import Context
+from pgdyno.model.cells.cell import CellHosts
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
+from pgdyno.model.experiments.load_hosts import LoadHosts
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import require_measurable
+from pgdyno.plan.engine.sharing import not_shareable
+from pgdyno.plan.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.postgres.process.local_machine import available_memory_bytes, machine_claimed, online_cpus
+from pgdyno.store.experiments import ExperimentStore, open_store
+
+_ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
+
+
+def measure(
+    study: Study, conditions: Conditions, progress: Progress, context: Context | None = None
+) -> Experiment:
+    """Run a study on scratch servers and return the experiment.
+
+    Where the memory of a duet's servers does not fit, trials alternate instead, and a note says so.
+    Raises: RefusedError for a server that an emulator would run, or for a file of the kernel that may not be
+    set. UsageError for a precision that is too fine. VariantError for what no server is given.
+    LockHeldError if another pgdyno, of any home, keeps this machine's CPUs awake. Whatever measuring raises.
+    """
+    began = time.monotonic()
+    require_measurable(study.variants)
+    require_allowed_files(study.variants, conditions.allowed_files)
+    with (
+        machine_claimed(is_wanted=_changes_machine(study, conditions)),
+        open_scratch_arena(
+            conditions.installation,
+            study.variants,
+            progress,
+            is_isolated=study.design.is_isolated,
+        ) as opened,
+        closing(open_store()) as store,
+    ):
+        arena, study = loaded_from_cell(opened, study, conditions, progress)
+        context = context or Context()
+        if conditions.cell is not None:
+            context = _loaded_from(conditions.cell, context, arena)
+        _require_disk(study, arena, conditions.workloads)
+        _require_generators(study, arena, conditions.workloads)
+        fitting = _with_fitting_design(study, arena, conditions.workloads)
+        require_reachable(fitting.design)
+        progress.step("measuring how long a wake-up takes")
+        kept = _keep_awake(study, conditions, arena.host_state, store)
+        context = replace(
+            context,
+            awake=kept.record,
+            burstable_type=burstable_type(arena.host_state.tree),
+            allowed_files=_allowed(study, conditions),
+        )
+        accepting = replace(
+            arena,
+            accepts_builds=conditions.accepts_builds,
+            host_state=replace(arena.host_state, always=kept.files),
+            spin=kept.spin,
+        )
+        run = ExperimentRun(
+            accepting,
+            store,
+            progress,
+            conditions.workloads,
+            is_resumable=conditions.is_resumable,
+            look=conditions.look,
+            after_loss=after_loss_of(conditions, study, arena, progress),
+        )
+        budget_s = conditions.budget_s
+        if budget_s is not None:  # of which measuring wake-ups has taken some already
+            budget_s = max(0.0, budget_s - (time.monotonic() - began))
+        return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
+
+
+def _changes_machine(study: Study, conditions: Conditions) -> bool:
+    """Whether the kernel's files hold other values meanwhile."""
+    return not conditions.as_booted or any(variant.files for variant in study.variants)
+
+
+def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
+    """Return the files of the kernel that variants set because they were allowed by name."""
+    named = (path for variant in study.variants for path in variant.files if path in conditions.allowed_files)
+    return tuple(dict.fromkeys(named))
+
+
+def _keep_awake(
+    study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
+) -> Keeping:
+    """Return how to keep idle CPUs awake; a resumed experiment keeps its way. Raises: UsageError."""
+    keeper = AwakeKeeper(host_state, Spinners(host_state.tree, online_cpus()))
+    if conditions.resume:
+        return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
+    return keeper.find(study.variants, conditions.as_booted)
+
+
+def _loaded_from(cell: CellHosts, context: Context, arena: ScratchArena) -> Context:
+    """Return the context with the cell, and its load hosts by name."""
+    options = {**context.options, CELL_OPTION: cell.file_name}
+    return replace(context, options=options, load_hosts=(LoadHosts(0, load_hosts_of(arena.loads)),))
+
+
+def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:
+    """Return the study as it is, or alternating if its servers do not fit into memory all at once.
+
+    Raises: MemoryProofError if not even one of them does.
+    """
+    sizes = {v.name: arena.shared_memory_bytes(v) for v in study.variants}
+    available = available_memory_bytes()
+    largest = max(sizes, key=sizes.__getitem__)
+    _require_memory_limit(largest, sizes[largest], study, workloads)
+    if sizes[largest] > _ALONE_SHARE * available:
+        raise MemoryProofError(
+            f"a scratch server of {largest} does not fit into the memory that is free",
+            detail=f"its shared memory takes {numbers.size(sizes[largest])}, and "
+            f"{numbers.share(_ALONE_SHARE)} of the {numbers.size(available)} that are available may be used",
+            hint="measure on a host with more free memory, or variants with smaller shared_buffers",
+        )
+    needed = sum(sizes.values())
+    if study.design.kind is DesignKind.ALTERNATING:
+        return study
+    if files := not_shareable(study.variants):
+        listed = ", ".join(map(display_name, files))
+        note = (
+            f"alternating trials instead of a duet, because the whole machine has one value: {listed}. "
+            "What is not found by this may be smaller than what was distinguishable; see the intervals"
+        )
+        return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
+    if needed <= MEMORY_SHARE * available:
+        return study
+    note = (
+        f"alternating trials instead of a duet: {numbers.size(needed)} of shared memory for all servers at "
+        f"once do not fit into {numbers.share(MEMORY_SHARE)} of the {numbers.size(available)} that are "
+        "available"
+    )
+    return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
+
+
+def _require_memory_limit(
+    variant: str, size_bytes: int, study: Study, workloads: Mapping[str, Workload]
+) -> None:
+    """Raise MemoryProofError if a server cannot live within the limit that a workload sets it."""
+    limits = [workloads[name].server_memory_bytes for name in study.workloads]
+    smallest = min((limit for limit in limits if limit is not None), default=None)
+    if smallest is not None and size_bytes > _ALONE_SHARE * smallest:
+        raise MemoryProofError(
+            f"the server of {variant} does not fit into the {numbers.size(smallest)} it is limited to",
+            detail=f"its shared memory takes {numbers.size(size_bytes)}, and {numbers.share(_ALONE_SHARE)} "
+            "may be",
+            hint="choose smaller shared_buffers",
+        )
+
+
+def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
+    """Look for the programs that issue the load before data is loaded. Raises: GeneratorMissingError.
+
+    Load hosts have been asked for theirs already.
+    """
+    for generator in dict.fromkeys(workloads[name].generator for name in study.workloads):
+        if not arena.loads.placement.takes_jobs(generator):
+            arena.loads.find_generator(generator)
+
+
+def _require_disk(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
+    """Raise StorageError before the start if the workloads' data will not fit on the disk."""
+    needed_bytes = max(workloads[name].disk_bytes or 0 for name in study.workloads)
+    arena.workspace.require_free(
+        needed_bytes,
+        f"a server of {study.name}",
+        hint="choose a smaller --preset or fewer --rows, or set PGDYNO_HOME to a directory on a larger disk",
+    )

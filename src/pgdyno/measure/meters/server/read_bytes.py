@@ -1,0 +1,19 @@
+"""Bytes read from storage by the server per transaction.
+
+The kernel's block layer counts them.
+"""
+
+from __future__ import annotations
+
+from pgdyno.measure.meters._contract import Counters, Meter, MeterContext, per_transaction
+from pgdyno.measure.meters._io import io_bytes
+
+METER = Meter("read_bytes_per_transaction", "/proc/PID/io of all server processes")
+
+
+def read(context: MeterContext) -> Counters | None:
+    """Return bytes so far; /proc/PID/io is readable for the server's own user and for root."""
+    return io_bytes(context, "read_bytes")
+
+
+value = per_transaction

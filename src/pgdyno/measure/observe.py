@@ -1,0 +1,99 @@
+"""Observe arms that take turns: the slices of a block, stretches of one arm alone, the cost afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from numpy.random import Generator as Random
+
+from pgdyno.host.machine.cpu_times import WritebackThreads, read_host_cpu
+from pgdyno.load.turns import Turns
+from pgdyno.measure.arenas.arm import Arm, ServerClocks, difference, read_meters
+from pgdyno.measure.blocks.observation import ObservedBlock
+from pgdyno.measure.cpu_reading import CpuReading
+from pgdyno.measure.design.isolation import CpuSplit
+from pgdyno.measure.design.schedule import slice_order, trial_order, turns_of, window_ends
+from pgdyno.measure.meters import MeterModule
+from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
+from pgdyno.model.plans.terms import applied_of
+
+_OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
+
+
+@dataclass(frozen=True)
+class Observer:
+    """An observer's design, meters, CPUs and random choices."""
+
+    design: Design
+    meters: Sequence[MeterModule]
+    split: CpuSplit
+    random: Random
+
+
+def observe_block(
+    observer: Observer, arms: Sequence[Arm], turns: Turns, keep: Callable[[Slice], None]
+) -> ObservedBlock:
+    """Give the arms their turns for one block, between two readings of all meters."""
+    design = observer.design
+    order = slice_order(len(arms), turns_of(len(arms), design), observer.random)
+    servers = ServerClocks.of(arms)
+    own_cpu_s = time.process_time()
+    before = [read_meters(observer.meters, arm) for arm in arms]
+    split = observer.split
+    cpus = {*split.server, *split.client}
+    host, started_ns = read_host_cpu(cpus, without=split.spinners), time.time_ns()
+    slices: list[Slice] = []
+    writeback = WritebackThreads.of(_postmasters(arms))
+    reading = CpuReading.read(arms, split, writeback)
+    ends = window_ends(len(arms), len(order), design.slice_s)
+    for taken in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
+        done = taken
+        if len(slices) in ends:
+            earlier, reading = reading, CpuReading.read(arms, split, writeback)
+            done = earlier.closing(taken, reading)
+        slices.append(done)
+        keep(done)
+    host_after = read_host_cpu(cpus, without=split.spinners)
+    after = [read_meters(observer.meters, arm) for arm in arms]
+    own_cpu_s = time.process_time() - own_cpu_s
+    deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
+    return ObservedBlock(started_ns, tuple(slices), deltas, (host, host_after), own_cpu_s)
+
+
+def observe_stretches(observer: Observer, arms: Sequence[Arm], turns: Turns) -> tuple[Slice, ...]:
+    """Let the baseline, and the variant to be applied, alone have load: in random order, for one long turn.
+
+    In short turns a stall by one server's writing falls on all of them alike. The server's pages are written
+    out after each. Returns these turns, with what others took of the CPUs.
+    """
+    design, servers, taken = observer.design, ServerClocks.of(arms), list[Slice]()
+    writeback, split = WritebackThreads.of(_postmasters(arms)), observer.split
+    names = [arm.variant.name for arm in arms]
+    both = (0, names.index(applied_of(names)))
+    for arm in (both[index] for index in trial_order(len(both), observer.random)):
+        before = CpuReading.read(arms, split, writeback)
+        own = turns.take([arm], slice_s=design.stretch_s, head_s=design.head_s, servers=servers)
+        taken += [before.closing(one, CpuReading.read(arms, split, writeback)) for one in own]
+        arms[arm].checkpoint()
+    return tuple(taken)
+
+
+def _postmasters(arms: Sequence[Arm]) -> list[int]:
+    """Return the postmasters that run here."""
+    return [pid for arm in arms for pid in arm.server_pids()[:1]]
+
+
+def checkpoint_debt(observer: Observer, arm: Arm) -> Readings:
+    """Write out dirty buffers and return the cost, by meter."""
+    before, clock = read_meters(observer.meters, arm), arm.cpu_clock()
+    before_ns = clock.read_ns()
+    arm.checkpoint()
+    cpu_us = (clock.read_ns() - before_ns) / 1000
+    debt = difference(before, read_meters(observer.meters, arm))
+    # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
+    # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.
+    owed = {m: d for m, d in debt.items() if m not in _OF_BLOCKS_ALONE and not METRICS[m].is_level}
+    return {**owed, SERVER_CPU: (cpu_us,)}

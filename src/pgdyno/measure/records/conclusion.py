@@ -1,0 +1,64 @@
+"""Conclude an experiment from its blocks: which count, verdicts, and notes for its reader. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pgdyno.measure.blocks.disturbance import judge_again, with_disturbance_notes
+from pgdyno.measure.blocks.wal_ahead import wal_notes
+from pgdyno.measure.decisions.notes import hopeless_note, noise_note, seat_note
+from pgdyno.measure.verdicts.analysis import analyse
+from pgdyno.measure.verdicts.durability import withhold
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.experiments.workload import Workload
+
+
+def concluded(
+    measured: Experiment, study: Study, workloads: Mapping[str, Workload], *, is_complete: bool
+) -> Experiment:
+    """Return the experiment with verdicts on its blocks. A complete one has as many rounds as it took."""
+    experiment = with_disturbance_notes(judge_again(measured))
+    design = replace(experiment.design, rounds=max(1, rounds_done(experiment)))
+    return replace(
+        _without_unmeasured(experiment) if is_complete else experiment,
+        design=design if is_complete else experiment.design,
+        verdicts=verdicts_on(experiment, study, workloads),
+        notes=(
+            *experiment.notes,
+            *noise_note(experiment),
+            *seat_note(experiment),
+            *hopeless_note(experiment),
+            *(wal_notes(experiment) if is_complete else ()),
+        ),
+        is_complete=is_complete,
+    )
+
+
+def verdicts_on(
+    experiment: Experiment, study: Study, workloads: Mapping[str, Workload]
+) -> tuple[Verdict, ...]:
+    """Return the verdicts; none on a workload whose rate was given: more of it could not be done."""
+    verdicts = analyse(
+        experiment.blocks,
+        workloads=[name for name in study.workloads if workloads[name].rate_tps is None],
+        variants=[variant.name for variant in study.variants],
+        baseline=study.baseline,
+        design=study.design,
+    )
+    return withhold(verdicts, experiment)
+
+
+def rounds_done(experiment: Experiment) -> int:
+    """Return the number of rounds that have blocks."""
+    return max((block.round + 1 for block in experiment.blocks), default=0)
+
+
+def _without_unmeasured(experiment: Experiment) -> Experiment:
+    """Return the experiment without cells that no round took, as it did not need them to find a knee."""
+    measured = {block.workload for block in experiment.blocks}
+    names = tuple(name for name in experiment.workloads if name in measured or name not in experiment.cells)
+    cells = {name: cell for name, cell in experiment.cells.items() if name in measured}
+    return replace(experiment, workloads=names, cells=cells)

@@ -1,0 +1,153 @@
+"""Replay a captured workload on a copy of its database, and say how like the original it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from pgdyno.base.errors import RefusedError, ServerError
+from pgdyno.base.ports import Progress
+from pgdyno.load import driver
+from pgdyno.load._contract import MOST_GIVEN_UP, LoadRequest, Target
+from pgdyno.load.captured import captured_options
+from pgdyno.load.discovery import find_driver
+from pgdyno.load.driver import ArmTarget
+from pgdyno.load.driver_process import DriverProcess
+from pgdyno.load.timed_run import TimedRun, run_for
+from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.replay_pace import ReplayPace
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.model.experiments.likeness import Likeness
+from pgdyno.model.experiments.workload import CAPTURED
+from pgdyno.postgres.connection.connection import connect, dsn_of, require_no_pooler
+from pgdyno.postgres.connection.control_connection import READING, ControlConnection
+from pgdyno.postgres.connection.privileges import require_powerless
+from pgdyno.postgres.inspection.columns import foreign_tables, read_identity
+from pgdyno.postgres.process.local_machine import online_cpus, workspace
+from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
+from pgdyno.postgres.statement_counts import difference
+from pgdyno.workload.capture.likeness import likeness, seen_by_name
+from pgdyno.workload.column_draws import read_draws
+from pgdyno.workload.invariants import Invariants
+
+_MOST_NAMED = 5  # tables in a message
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """Where, for how long and how fast to replay. ``protocol`` None: as the original.
+
+    ``is_copy``: the database is not the one that the workload was captured from.
+    """
+
+    dsn: str
+    seconds: float
+    pace: ReplayPace = field(default_factory=ReplayPace)
+    protocol: str | None = None
+    seed: int = 1
+    is_copy: bool = False
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The result of a replay, which has kept ``invariants``. ``original_tps`` is None if it is not known."""
+
+    run: TimedRun
+    original_tps: float | None
+    likeness: Likeness
+    notes: tuple[str, ...]
+    invariants: tuple[str, ...]
+
+
+def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progress) -> Replay:
+    """Issue a workload on a database, and compare the counts of the server meanwhile with the original's.
+
+    Raises: RefusedError for the original; UsageError if the database lacks tables; MeasurementError for an
+    invariant that is broken; ServerError, ConnectionFailedError, GeneratorFailedError.
+    """
+    with closing(connect(request.dsn)) as connection:
+        _require_a_copy(connection, workload, request)
+        request = replace(request, dsn=dsn_of(connection, request.dsn))
+        database = connection.info.dbname
+        statistics = find_statement_statistics(connection, of_others=False)
+        progress.step("reading values of columns")
+        draws, notes = read_draws(connection, workload)
+        options = captured_options(workload, draws)
+        invariants = Invariants.before_load(workload, {database: partial(_connect, request.dsn, workload)})
+        before = statistics.read()
+        run = _run(options, workload, request, database, progress)
+        counted = difference(before, statistics.read())
+        if counted is None:
+            raise ServerError("the statistics of statements were reset during the replay")
+        seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
+    invariants.require_kept()
+    kept = tuple(one.name for one in workload.invariants)
+    return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes, kept)
+
+
+def _require_a_copy(
+    connection: ControlConnection, workload: CapturedWorkload, request: ReplayRequest
+) -> None:
+    """Refuse the database that the workload comes from: it would be loaded twice, and written to."""
+    require_no_pooler(connection)
+    is_original = read_identity(connection) == (workload.cluster, workload.database)
+    if is_original and not request.is_copy:
+        raise RefusedError(
+            f'"{workload.database}" is the database that this workload was captured from',
+            detail="a replay loads it, and writes to its tables where the workload does",
+            hint="name a copy with --dsn; --is-copy says that this is one, with the original's identifier, "
+            "such as a base backup",
+        )
+    if foreign := foreign_tables(connection):
+        raise RefusedError(
+            f"the copy has tables of other servers: {', '.join(foreign[:_MOST_NAMED])}",
+            detail="statements on them would load those servers, and write to them",
+            hint="drop them in the copy",
+        )
+    require_powerless(connection, "the statements would be run")
+
+
+def _connect(dsn: str, workload: CapturedWorkload) -> ControlConnection:
+    return connect(dsn, settings={**READING, "search_path": workload.search_path})
+
+
+def _run(
+    options: Mapping[str, object],
+    workload: CapturedWorkload,
+    request: ReplayRequest,
+    database: str,
+    progress: Progress,
+) -> TimedRun:
+    server, environment = find_remote_server(request.dsn)
+    place = workspace()
+    clients = request.pace.clients or workload.clients
+    load = LoadRequest(
+        clients=clients,
+        threads=min(clients, len(online_cpus())),
+        seed=request.seed,
+        duration_s=int(request.seconds) + 1,
+        log_prefix=Path(),
+        protocol=request.protocol or workload.protocol,
+        rate_tps=request.pace.rate_tps,
+        think_times_s=request.pace.pauses_s,
+        max_errors=MOST_GIVEN_UP,
+    )
+    with place.measuring(), place.scratch() as scratch:
+        target = Target(
+            server.host, server.port, server.user, database, {"search_path": workload.search_path}
+        )
+        job = driver.job([ArmTarget(workload.name, target)], CAPTURED, options, load)
+        process = DriverProcess(
+            argv=find_driver(scratch).serve(),
+            wrap=place.account.command,
+            environment={**place.account.environment(), **environment},
+            output_file=scratch / "driver-replay.out",
+        )
+        progress.step(f"replaying {workload.name} with {clients} clients")
+        with closing(process):
+            return run_for(
+                process, job, request.seconds, lambda done_s: progress.advance(done_s, request.seconds)
+            )

@@ -1,0 +1,341 @@
+"""Run one round: start fresh servers, measure every workload in blocks of slices.
+
+    open arms → per workload: start loads, warm up, freeze
+                              per block: read meters → slices → read meters
+                              in some rounds, if it writes: CHECKPOINT, stretches of two arms alone
+                              stop loads (completes their logs), CHECKPOINT every arm (its debt)
+              → attribute transactions to slices, build blocks (observation.py)
+
+Logs are parsed after the generators have ended, never beside a running slice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from numpy.random import Generator as Random
+
+from pgdyno.base.errors import HugePagesError, LoadHostLostError, MeasurementError
+from pgdyno.load.transaction_log import log_label
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arm import Arm, meter_values
+from pgdyno.measure.blocks.blocks import join_trials
+from pgdyno.measure.blocks.observation import (
+    ObservedArm,
+    ObservedBlock,
+    ObservedRun,
+    build_blocks,
+    counted_slices,
+)
+from pgdyno.measure.blocks.transactions import parse_all
+from pgdyno.measure.degrees.degree_check import require_degree
+from pgdyno.measure.degrees.degree_plans import DegreePlans
+from pgdyno.measure.design.schedule import connection_order, seats, trial_order, turns_of, writing_time_s
+from pgdyno.measure.meters import MeterModule
+from pgdyno.measure.observe import Observer, checkpoint_debt, observe_block, observe_stretches
+from pgdyno.measure.steps.steps import measure_step, step_seed
+from pgdyno.measure.tpch.tpch_pass import Pass, measure_pass
+from pgdyno.model.experiments.experiment import (
+    STRETCH_ROUNDS,
+    ArmBlock,
+    Block,
+    Design,
+    DesignKind,
+    Phase,
+    Slice,
+)
+from pgdyno.model.experiments.failures import require_few
+from pgdyno.model.experiments.metric import TAIL_MEAN_ALONE, Readings
+from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
+from pgdyno.model.variants.variant import Variant
+from pgdyno.workload.tpch.answers import Answers
+
+_BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
+
+KeepSlice = Callable[[str, int, int, Slice], None]
+"""Stores a slice as soon as it has ended: workload, round, block, slice."""
+KeepCounts = Callable[[str, int, int, Sequence[Slice]], None]
+"""Stores what the slices of a block have counted: workload, round, block, slices."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """The context of a round."""
+
+    experiment_id: str
+    arena: Arena
+    variants: Sequence[Variant]
+    design: Design
+    meters: Sequence[MeterModule]
+    random: Random
+    keep_slice: KeepSlice
+    keep_counts: KeepCounts
+    look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
+    read_durability: Callable[[Sequence[Arm]], None]  # and again after its load has ended
+    announce: Callable[[str], None]  # told what is done now, where that takes long
+    changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
+    answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
+    plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
+    lost: list[LoadHostLostError] = field(default_factory=list)  # the load host that went away, if one did
+    stretched: Counter[str] = field(default_factory=Counter)  # rounds whose stretches count, by workload
+
+    def has_stretch(self, workload: Workload, round_index: int) -> bool:
+        """Whether servers have load alone for a while in this round: until enough rounds have counted."""
+        is_wanted = self.design.stretch_s > 0 and not workload.is_read_only and not workload.step
+        few = self.stretched[workload.name] < STRETCH_ROUNDS and round_index < 2 * STRETCH_ROUNDS
+        return is_wanted and few
+
+
+def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
+    """Run every block of one round over ``workloads``, which share one data set and limit on memory.
+
+    Once a load host is lost, nothing of the round counts that had not ended before.
+    Raises: ServerError, GeneratorError, StorageError; the blocks of this round are then lost, others kept.
+    """
+    if running.lost:
+        return _without_host(running, round_index, workloads)
+    data_set = workloads[0].data_set
+    arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
+    places = seats(count, round_index)
+    # A workload that is not in this group, because of its limit on memory, may have changed the data set too.
+    if data_set.key in running.changed or not arena.has_seats(running.variants, places, data_set):
+        is_stretched = any(running.has_stretch(workload, round_index) for workload in workloads)
+        writing_s = writing_time_s(workloads, running.design, count, has_stretch=is_stretched)
+        arena.restore(running.variants, places, data_set, writing_s)
+    if not is_duet:
+        try:
+            return _alternating_round(running, round_index, workloads, places)
+        except LoadHostLostError as error:  # trials of one round are compared: all had the same hosts
+            running.lost.append(error)
+            return _without_host(running, round_index, workloads)
+    try:
+        return _duet_round(running, round_index, workloads, places)
+    except HugePagesError as error:
+        if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+            raise
+        running.announce(f"round {round_index + 1} does not count, because {error.message}")
+        return _void_blocks(running, round_index, workloads, error.message)
+
+
+def _duet_round(
+    running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
+) -> list[Block]:
+    """Run all servers at once and let them take turns.
+
+    Raises: HugePagesError if there is no room for the pages that one wants; nothing was measured then.
+    """
+    data_set, blocks = workloads[0].data_set, list[Block]()
+    with running.arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
+        running.look_at(arms)
+        running.read_durability(arms)
+        for position, workload in enumerate(workloads):
+            try:
+                blocks += _measure(running, round_index, workload, arms)
+            except LoadHostLostError as error:
+                running.lost.append(error)
+                blocks += _without_host(running, round_index, workloads[position:])
+                break
+        running.read_durability(arms)
+        _check_invariant(workloads, arms)
+    return blocks
+
+
+def _without_host(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
+    """Return the blocks of a round that a load host was lost in."""
+    return _void_blocks(running, round_index, workloads, f'load host "{running.lost[0].host}" was lost')
+
+
+def _alternating_round(
+    running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
+) -> list[Block]:
+    """Run whole trials one after another, each on its own freshly started server, in random order."""
+    by_arm: dict[int, list[Block]] = {}
+    for arm in trial_order(len(running.variants), running.random):
+        alone = _alone(running, arm)
+        try:
+            by_arm[arm] = _trials(alone, round_index, workloads, places[arm])
+        except HugePagesError as error:
+            if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+                raise
+            name, reason = running.variants[arm].name, error.message
+            running.announce(f"round {round_index + 1}: {name} is left out, because {reason}")
+            by_arm[arm] = _void_blocks(alone, round_index, workloads, reason)
+    return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
+
+
+def _alone(running: Running, arm: int) -> Running:
+    """Return the context of one arm's trial. Its slices are stored under this arm's index."""
+
+    def keep_slice(workload: str, round_index: int, block: int, one: Slice) -> None:
+        running.keep_slice(workload, round_index, block, replace(one, arm=arm))
+
+    def keep_counts(workload: str, round_index: int, block: int, slices: Sequence[Slice]) -> None:
+        running.keep_counts(workload, round_index, block, [replace(one, arm=arm) for one in slices])
+
+    variants = [running.variants[arm]]
+    return replace(running, variants=variants, keep_slice=keep_slice, keep_counts=keep_counts)
+
+
+def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], place: int) -> list[Block]:
+    """Measure every workload on the only variant's server.
+
+    Raises: HugePagesError if there is no room for the pages it wants; nothing was measured then.
+    """
+    data_set, memory_bytes = workloads[0].data_set, workloads[0].server_memory_bytes
+    blocks: list[Block] = []
+    with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
+        alone.look_at(arms)
+        alone.read_durability(arms)
+        if isinstance(whole := workloads[0].kind, TpchStep):
+            one_pass = _pass_of(alone, arms[0], data_set.scale, whole.clients, round_index)
+            blocks += measure_pass(one_pass, workloads, alone.answers)
+        else:
+            for workload in workloads:
+                blocks += _measure_alone(alone, round_index, workload, arms)
+        alone.read_durability(arms)
+        _check_invariant(workloads, arms)
+    if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
+        alone.arena.discard(alone.variants, [place], data_set)
+    return blocks
+
+
+def _pass_of(alone: Running, arm: Arm, thousandths: int, streams: int, round_index: int) -> Pass:
+    return Pass(
+        arm=arm,
+        design=alone.design,
+        round=round_index,
+        meters=alone.meters,
+        split=alone.arena.loads.split,
+        thousandths=thousandths,
+        streams=streams,
+        announce=alone.announce,
+    )
+
+
+def _void_blocks(
+    running: Running, round_index: int, workloads: Sequence[Workload], reason: str
+) -> list[Block]:
+    """Return the blocks of a round, or of one variant's trials in it, that could not begin."""
+    nothing = tuple(ArmBlock(variant.name, 0, 0.0, {}) for variant in running.variants)
+    return [
+        Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
+        for workload in workloads
+        for index in range(1 if workload.step else running.design.blocks_per_round)
+    ]
+
+
+def _measure_alone(
+    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]
+) -> list[Block]:
+    """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
+    if not isinstance(step := workload.kind, Step):
+        return _measure(running, round_index, workload, arms)
+    loads, arm = running.arena.loads, arms[0]
+    for earlier in step.preceded_by:
+        running.announce(f"round {round_index + 1}: {earlier.name} on {arm.variant.name}, not measured")
+        loads.step(arm, earlier, step_seed(running.design, round_index))
+    running.announce(f"round {round_index + 1}: {workload.name} on {arm.variant.name}")
+    return [measure_step(loads, arm, step, round_index, running.design, running.meters)]
+
+
+def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:
+    """Let workloads that write by one rule prove that no arm lost or invented anything.
+
+    Raises: MeasurementError naming the arm: its figures are worth nothing.
+    """
+    writers = [workload for workload in workloads if not workload.is_read_only]
+    invariants = {workload.invariant for workload in writers}
+    kept = invariants.pop() if len(invariants) == 1 else None
+    if kept is None:
+        return
+    for arm in arms:
+        if not arm.holds(kept):
+            names = " and ".join(workload.name for workload in writers)
+            raise MeasurementError(
+                f"{names} left wrong data on the server of {arm.variant.name}",
+                detail=f"this is not true any more: {' '.join(kept.split())}",
+                hint="this server loses or invents rows: do not trust its data, nor its figures",
+            )
+
+
+def _measure(running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]) -> list[Block]:
+    """Measure one workload on running arms: all its blocks of this round.
+
+    Loads connect and start in an order of their own, drawn anew: the arm whose load is warmed up last, right
+    before the first block, is not always the same, nor always in the same seat.
+    """
+    if not workload.is_read_only:
+        running = replace(running, design=running.design.for_writing())
+    design = running.design
+    block_s = 2 * turns_of(len(arms), design) * design.slice_s + _BOOKKEEPING_S
+    has_stretch = running.has_stretch(workload, round_index)
+    duration_s = len(arms) * (design.warmup_s + (design.stretch_s if has_stretch else 0.0))
+    duration_s += design.blocks_per_round * block_s
+    labels = [
+        log_label(running.experiment_id, workload.name, round_index, index) for index in range(len(arms))
+    ]
+    for arm in arms:
+        made_of = require_degree(arm, workload)
+        if made_of and workload.cell:
+            running.plans.add(workload.cell, made_of)
+    order = connection_order(len(arms), design.seed, round_index)
+    observer = Observer(design, running.meters, running.arena.loads.split, running.random)
+    debts, stretches = list[Readings](), tuple[Slice, ...]()
+    with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s, order)) as turns:
+        for index in order:
+            turns.warm_up(index, design.warmup_s)
+        keep = [
+            partial(running.keep_slice, workload.name, round_index, index)
+            for index in range(design.blocks_per_round)
+        ]
+        blocks = [observe_block(observer, arms, turns, keep_slice) for keep_slice in keep]
+        if has_stretch:  # what comes after the blocks is not theirs to pay
+            debts = [checkpoint_debt(observer, arm) for arm in arms]
+            stretches = observe_stretches(observer, arms, turns)
+        turns.end()
+    if not (workload.is_read_only or debts):
+        debts = [checkpoint_debt(observer, arm) for arm in arms]
+    observed = [
+        ObservedArm(arm.variant, parse_all(turns.logs(index)), debts[index] if debts else {})
+        for index, arm in enumerate(arms)
+    ]
+    # Of trials, those of another variant may be better; of a grid, other cells.
+    if design.kind is DesignKind.DUET and round_index == 0 and workload.cell is None:
+        best = min(observed, key=lambda arm: arm.transactions.failed_share)
+        require_few(best.variant.name, best.transactions.count, best.transactions.failures)
+    run = _run_of(running, round_index, workload, observed, blocks, stretches)
+    for index, block in enumerate(blocks):
+        running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))
+    built = build_blocks(run, design, running.arena.loads.split)
+    if built[-1].void is None and TAIL_MEAN_ALONE in built[-1].arms[0].values:
+        running.stretched[workload.name] += 1
+    return built
+
+
+def _run_of(
+    running: Running,
+    round_index: int,
+    workload: Workload,
+    arms: Sequence[ObservedArm],
+    blocks: Sequence[ObservedBlock],
+    stretches: Sequence[Slice],
+) -> ObservedRun:
+    statement = workload.statement
+    return ObservedRun(
+        workload.name,
+        round_index,
+        arms,
+        blocks,
+        is_drained=workload.generator == DRIVER,
+        is_long=statement is not None,
+        workers=statement.workers if statement else None,
+        executions=workload.executions,
+        is_whole_cycle=running.design.phase is Phase.CYCLE and not workload.is_read_only,
+        stretches=stretches,
+        metrics_of=partial(meter_values, running.meters),
+    )

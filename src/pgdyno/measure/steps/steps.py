@@ -1,0 +1,131 @@
+"""Measure the steps of a longer workload, each as a whole, on one arm alone.
+
+Meters are read before and after a step; its debt (dirty pages) belongs to the step that writes them out, as
+in the published benchmark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.base.errors import MeasurementError
+from pgdyno.load.steps.told_step import StepResult
+from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.blocks.blocks import void_reason
+from pgdyno.measure.edges import Edge, audit_between
+from pgdyno.measure.meters import MeterModule
+from pgdyno.measure.steps.insert_benchmark import CLEAN_UP
+from pgdyno.measure.steps.records import leading_role, operations, step_record
+from pgdyno.measure.steps.sampler import StepEvidence, witness
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
+from pgdyno.model.experiments.metric import CLIENT_CPU, THROUGHPUT, Readings
+from pgdyno.model.experiments.workload import Step
+
+_LATENCIES = ("p50", "p95", "p99", "p999", "max")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A step as it went, from its clients' connecting until all its work was done."""
+
+    result: StepResult
+    began: Edge
+    ended: Edge
+    delta: Readings
+    evidence: StepEvidence
+
+    @property
+    def wall_s(self) -> float:
+        """How long it took."""
+        return self.ended.cpu.at_s - self.began.cpu.at_s
+
+
+def measure_step(
+    loads: Loads,
+    arm: Arm,
+    step: Step,
+    round_index: int,
+    design: Design,
+    meters: Sequence[MeterModule],
+) -> Block:
+    """Run one step on an arm and return it as a block of this arm alone.
+
+    Raises: GeneratorFailedError; MeasurementError if the step has done nothing.
+    """
+    seed = step_seed(design, round_index)
+    if step.settle_s is not None:
+        _clean_up(loads, arm, step, seed)
+    observed = _observe(loads, arm, step, seed, meters)
+    client_us = observed.result.client_cpu_us
+    audit = audit_between(observed.began, observed.ended, observed.delta, client_us, loads.split)
+    return Block(
+        workload=step.name,
+        round=round_index,
+        index=0,
+        started_ns=observed.began.at_ns,
+        arms=(_arm_block(arm, step, observed, meters),),
+        void=void_reason(audit, design.thresholds),
+        audit=audit,
+    )
+
+
+def step_seed(design: Design, round_index: int) -> int:
+    """Return the seed of a pass: the same for all arms, another one in every pass."""
+    return design.seed * 1000 + round_index
+
+
+def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
+    """Vacuum and checkpoint, and wait until the step is to start."""
+    began = time.monotonic()
+    loads.step(arm, replace(step, name=CLEAN_UP, duration_s=None), seed)
+    time.sleep(max(0.0, (step.settle_s or 0.0) - (time.monotonic() - began)))
+
+
+def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[MeterModule]) -> Observed:
+    """Run a step between two readings.
+
+    Its processes are read before its clients connect, and while they are still connected, because what a
+    backend has used is lost when it ends. What backends report late is read when they have ended.
+    """
+    edges: list[Edge] = []
+
+    def read() -> None:
+        edges.append(Edge.read(arm, meters, loads.split))
+
+    with witness(arm, loads.split, step.interval_s) as seen:
+        with seen.watching():
+            result = loads.step(arm, step, seed, at_start=read, at_end=read)
+        late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
+        evidence = seen.evidence()
+    began, ended = edges
+    delta = difference(began.readings, {**ended.readings, **late})
+    return Observed(result, began, ended, {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
+
+
+def _arm_block(arm: Arm, step: Step, observed: Observed, meters: Sequence[MeterModule]) -> ArmBlock:
+    result = observed.result
+    elapsed_s = result.running_s + result.chores_s
+    completed = operations(step, result) if result.has_worked(leading_role(step)) else 0
+    if completed == 0 or elapsed_s == 0:
+        raise MeasurementError(f"{step.name} completed nothing on the server of {arm.variant.name}")
+    host = observed.began.host, observed.ended.host
+    record = step_record(step, result, observed.evidence, host, observed.wall_s)
+    values = _values(step, observed, completed, elapsed_s, meters)
+    return ArmBlock(arm.variant.name, completed, elapsed_s, values, record)
+
+
+def _values(
+    step: Step, observed: Observed, completed: int, elapsed_s: float, meters: Sequence[MeterModule]
+) -> dict[str, float]:
+    result = observed.result
+    role = result.roles[leading_role(step)]
+    values = {THROUGHPUT: completed / elapsed_s}
+    values |= {f"latency_ms_{name}": role.latency_ms[name] for name in _LATENCIES}
+    values |= meter_values(meters, observed.delta, completed)
+    if step.target_rows_per_s is not None:
+        inserted = result.roles["insert"].transactions * step.rows_per_commit
+        values["background_rate_share"] = inserted / elapsed_s / step.target_rows_per_s
+    return values

@@ -1,0 +1,1 @@
+"""Verdicts from blocks: effects, curves and splits, with intervals. Pure."""

@@ -1,0 +1,175 @@
+"""From blocks to verdicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.base import numbers
+from pgdyno.measure.verdicts.failures import withhold
+from pgdyno.measure.verdicts.seat_effects import SeatEffects, seat_effects
+from pgdyno.model.experiments.experiment import Block, Design, Experiment
+from pgdyno.model.experiments.metric import METRICS, Metric
+from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.stats.decision import adjust, decide
+from pgdyno.stats.nested import MeanEstimate, estimate, with_bias
+from pgdyno.stats.sample import Sample
+
+BACKGROUND_RATE_ASKED = 0.95  # the Insert Benchmark's service level
+_BACKGROUND_RATE = "background_rate_share"
+
+
+@dataclass(frozen=True)
+class MissedRate:
+    """How an arm missed its background rate; the published rule is about one run, so one pass is enough.
+
+    ``lowest`` is the share of the rate that it reached in its worst pass.
+    """
+
+    passes: int  # that missed it
+    of_passes: int
+    lowest: float
+
+
+def verdict_metrics() -> tuple[Metric, ...]:
+    """Return the metrics that get verdicts; the first is the primary one."""
+    return tuple(metric for metric in METRICS.values() if metric.has_verdict)
+
+
+def log_ratios(
+    blocks: Sequence[Block], workload: str, metric: str, variant: str, baseline: str
+) -> dict[int, list[float]]:
+    """Return ln(variant / baseline) by round.
+
+    Void blocks are left out, and blocks in which either arm lacks the metric.
+    """
+    series: dict[int, list[float]] = {}
+    for block in blocks:
+        if block.workload != workload or block.void_for(variant, baseline):
+            continue
+        values = {arm.variant: arm.values.get(metric, 0.0) for arm in block.arms}
+        if values.get(variant, 0.0) > 0 and values.get(baseline, 0.0) > 0:
+            series.setdefault(block.round, []).append(math.log(values[variant] / values[baseline]))
+    return series
+
+
+def analyse(
+    blocks: Sequence[Block],
+    *,
+    workloads: Sequence[str],
+    variants: Sequence[str],
+    baseline: str,
+    design: Design,
+) -> tuple[Verdict, ...]:
+    """Return the verdict for every workload, metric and variant but the baseline, corrected by Holm.
+
+    None is in favour of a variant of which too many transactions failed.
+    """
+    judged = judge(blocks, workloads=workloads, variants=variants, baseline=baseline, design=design)
+    return withhold(adjust(judged), blocks)
+
+
+def judge(
+    blocks: Sequence[Block],
+    *,
+    workloads: Sequence[str],
+    variants: Sequence[str],
+    baseline: str,
+    design: Design,
+) -> list[Verdict]:
+    """Return the same verdicts, each as if it were the only one.
+
+    A single execution has no percentile and no CPU time of its own: where no block has a metric there is no
+    verdict on it, except on the primary one.
+    """
+    measured = {(block.workload, name) for block in blocks for arm in block.arms for name in arm.values}
+    primary = verdict_metrics()[0]
+    by_seat = {
+        (workload, metric): seat_effects(blocks, workload, metric.name, variants, design)
+        for workload in workloads
+        for metric in verdict_metrics()
+        if metric is primary or (workload, metric.name) in measured
+    }
+    return [
+        _verdict(blocks, workload, metric, (variant, baseline), design, by_seat[workload, metric])
+        for workload in workloads
+        for variant in variants
+        if variant != baseline
+        for metric in verdict_metrics()
+        if (workload, metric) in by_seat
+    ]
+
+
+def mean_effect(experiment: Experiment, workload: str, metric: str, variant: str) -> MeanEstimate:
+    """Return the mean log-ratio behind a verdict that has an interval, with its standard error."""
+    names = [one.name for one in experiment.variants]
+    by_seat = seat_effects(experiment.blocks, workload, metric, names, experiment.design)
+    arms = (variant, experiment.baseline)
+    sample = Sample.of(_ratios(experiment.blocks, workload, metric, arms, by_seat))
+    return with_bias(estimate(sample), experiment.design.bias)
+
+
+def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:
+    """Return how an arm missed its background rate in passes that count; None if it kept it, or has none."""
+    reached = [
+        arm.values[_BACKGROUND_RATE]
+        for block in blocks
+        if block.workload == workload and not block.void_for(variant)
+        for arm in block.arms
+        if arm.variant == variant and _BACKGROUND_RATE in arm.values
+    ]
+    missed = [share for share in reached if share < BACKGROUND_RATE_ASKED]
+    return MissedRate(len(missed), len(reached), min(missed)) if missed else None
+
+
+def is_comparable(blocks: Sequence[Block], workload: str, variant: str, baseline: str) -> bool:
+    """Whether both arms kept their background rate, where there is one."""
+    return all(missed_rate(blocks, workload, name) is None for name in (variant, baseline))
+
+
+def _ratios(
+    blocks: Sequence[Block], workload: str, metric: str, arms: tuple[str, str], by_seat: SeatEffects | None
+) -> list[list[float]]:
+    """Return the log-ratios of a variant and its baseline by round, without the effects of seats."""
+    series = log_ratios(blocks, workload, metric, *arms)
+    if by_seat is not None and series:
+        series = by_seat.removed(series, *arms)
+    return [of_round for _, of_round in sorted(series.items())]
+
+
+def _verdict(
+    blocks: Sequence[Block],
+    workload: str,
+    metric: Metric,
+    arms: tuple[str, str],
+    design: Design,
+    by_seat: SeatEffects | None,
+) -> Verdict:
+    """Return one verdict; a cell that missed its background rate is not compared."""
+    variant, baseline = arms
+    missed = {name: missed_rate(blocks, workload, name) for name in arms}
+    reasons = [
+        f"{name} missed the background rate in {how.passes} of {how.of_passes} "
+        f"{'pass' if how.of_passes == 1 else 'passes'}: {numbers.share(how.lowest, 0)} of it at worst"
+        for name, how in missed.items()
+        if how is not None
+    ]
+    verdict = decide(
+        [] if reasons else _ratios(blocks, workload, metric.name, arms, by_seat),
+        workload=workload,
+        metric=metric,
+        variant=variant,
+        baseline=baseline,
+        level=design.level,
+        equivalence_margin=design.equivalence_margin,
+        power=design.power,
+        stopping=design.stopping,
+        bias=design.bias,
+        void_blocks=sum(1 for block in blocks if block.workload == workload and block.void_for(*arms)),
+    )
+    if not reasons:
+        return verdict
+    return replace(
+        verdict, reason=f"{'; '.join(reasons)} ({numbers.share(BACKGROUND_RATE_ASKED)} is required)"
+    )

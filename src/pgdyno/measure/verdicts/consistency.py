@@ -1,0 +1,134 @@
+"""Check an external experiment's consistency: existing names, possible figures.
+
+A document of the right form may still contradict itself, by an error or by somebody's hand. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import chain, islice
+
+from pgdyno.measure.verdicts.durability import doubts
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is typed
+_MOST = 1_000_000  # rounds, and blocks in one: arbitrary, far above any experiment
+_LARGEST = 1 << 63  # what a store can hold
+_MOST_LISTED = 8
+_MOST_OF = {"variants": 1_000, "workloads": 1_000, "durability": 10_000}
+"""Each is far above any experiment, and small enough to be looked at in pairs."""
+_LATENCY = "latency_ms_"
+
+
+def contradictions(experiment: Experiment) -> tuple[str, ...]:
+    """Return the contradictions in sentences; if there are many, the first ones."""
+    if too_many := tuple(_of_sizes(experiment)):
+        return too_many
+    found = chain(
+        _of_names(experiment), _of_verdicts(experiment), _of_design(experiment), _of_blocks(experiment)
+    )
+    first = tuple(islice(found, _MOST_LISTED))
+    more = sum(1 for _ in found)
+    return (*first, f"and {more} more") if more else first
+
+
+def _of_sizes(experiment: Experiment) -> Iterator[str]:
+    for name, most in _MOST_OF.items():
+        if (count := len(getattr(experiment, name))) > most:
+            yield f"it has {count} {name}, more than the {most} that are read"
+
+
+def _of_names(experiment: Experiment) -> Iterator[str]:
+    if not _ID.fullmatch(experiment.id):
+        yield f'its id "{experiment.id}" is not made of letters, digits, ".", "_" and "-"'
+    variants = [variant.name for variant in experiment.variants]
+    if experiment.baseline not in variants:
+        yield f'its baseline "{experiment.baseline}" is none of its variants'
+    yield from (f'it has two variants called "{name}"' for name, n in Counter(variants).items() if n > 1)
+
+
+def _of_verdicts(experiment: Experiment) -> Iterator[str]:
+    variants, workloads = {variant.name for variant in experiment.variants}, set(experiment.workloads)
+    readings = defaultdict(list)
+    for reading in experiment.durability:
+        readings[reading.variant].append(reading)
+
+    @cache
+    def is_doubtful(baseline: str, variant: str) -> bool:
+        of_both = dict.fromkeys((baseline, variant))
+        concerned = tuple(reading for name in of_both for reading in readings[name])
+        return bool(concerned and doubts(replace(experiment, durability=concerned), baseline, variant))
+
+    for verdict in experiment.verdicts:
+        if verdict.workload not in workloads or verdict.variant not in variants:
+            yield f'a verdict is on "{verdict.variant}" under "{verdict.workload}", which it does not have'
+        elif verdict.baseline not in variants:
+            yield f'a verdict is against "{verdict.baseline}", which is none of its variants'
+        elif not verdict.is_withheld and is_doubtful(verdict.baseline, verdict.variant):
+            yield f'a verdict is on "{verdict.variant}", whose server was not as durable as it says'
+
+
+def _of_design(experiment: Experiment) -> Iterator[str]:
+    design = experiment.design
+    shares = {"level": design.level, "margin": design.equivalence_margin, "power": design.power}
+    yield from (f"the {name} of its design is {value}" for name, value in shares.items() if not 0 < value < 1)
+    for verdict in experiment.verdicts:
+        bounds = verdict.interval
+        if bounds is not None and not 0 < bounds.low <= bounds.point <= bounds.high < math.inf:
+            yield f"the interval of {verdict.metric} under {verdict.workload} is none of a ratio"
+
+
+def _of_blocks(experiment: Experiment) -> Iterator[str]:
+    variants, workloads = {variant.name for variant in experiment.variants}, set(experiment.workloads)
+    seen: set[tuple[str, int, int]] = set()
+    for block in experiment.blocks:
+        place = (block.workload, block.round, block.index)
+        name = f"block {block.index + 1} of round {block.round + 1} of {block.workload}"
+        if block.workload not in workloads:
+            yield f"{name} is of a workload that it does not have"
+        if place in seen:
+            yield f"{name} is there twice"
+        if not (0 <= block.round < _MOST and 0 <= block.index < _MOST and abs(block.started_ns) < _LARGEST):
+            yield f"{name} has no possible number or time"
+        seen.add(place)
+        yield from (
+            f"{name}: {audited} is not finite"
+            for audited, value in block.audit.items()
+            if not math.isfinite(value)
+        )
+        yield from (f"{name}: {problem}" for problem in _of_arms(block, variants))
+
+
+def _of_arms(block: Block, variants: set[str]) -> Iterator[str]:
+    for arm in block.arms:
+        if arm.variant not in variants:
+            yield f'it has an arm "{arm.variant}", which is none of the variants'
+        yield from (f"{name} of {arm.variant} {why}" for name, why in _impossible(arm))
+
+
+def _impossible(arm: ArmBlock) -> Iterator[tuple[str, str]]:
+    """Yield the names of figures that nothing can have, and why.
+
+    A rate of 0 is none of them where nothing was completed. Counters of processes that have ended may have
+    gone back, so that only what a clock gave has to be above 0.
+    """
+    for name, value in {"running_s": arm.running_s, **arm.values, **arm.audit}.items():
+        if not math.isfinite(value):
+            yield name, "is not finite"
+        elif value < 0 and (name in {"running_s", THROUGHPUT} or name.startswith(_LATENCY)):
+            yield name, f"is {value:g}, below 0"
+        elif value == 0 and name == THROUGHPUT and arm.transactions > 0:
+            yield name, f"is 0, of {arm.transactions} transactions"
+    yield from (
+        ("failures", f"are {one.count} of SQLSTATE {one.sqlstate[:5]}, no possible number")
+        for one in arm.failures
+        if not 0 < one.count < _LARGEST
+    )
+    if arm.transactions < 0:
+        yield "transactions", f"is {arm.transactions}, below 0"

@@ -1,0 +1,164 @@
+"""Failed transactions in an experiment: where they forbid a finding. Pure.
+
+A rate counts transactions that succeeded. A server that gives many up early has time for more of them: it is
+not faster. Nothing is said in favour of a variant, be it "no difference", if
+
+    more than 5 % of its transactions failed, or
+    its share may exceed that of the other one by more than one point: the upper bound of the difference
+
+That more fail is a finding of its own only if the lower bound of the difference is above 0 as well. The
+bounds are those of t intervals, each one-sided at 5 %, of the differences by round; of one round, of two
+binomial shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from statistics import fmean, stdev
+
+from scipy import special
+
+from pgdyno.base import numbers
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.failures import (
+    MOST_FAILED_SHARE,
+    Failures,
+    added_up,
+    failed_share,
+    failures_text,
+)
+from pgdyno.model.experiments.verdict import Decision, Verdict
+
+MOST_MORE = 0.01
+"""How much larger a variant's share may be than that of the one beside it."""
+_ERROR = 0.05
+
+
+@dataclass(frozen=True)
+class FailedTransactions:
+    """An arm's failed transactions under one workload, over the blocks that count."""
+
+    workload: str
+    variant: str
+    share: float
+    failures: tuple[Failures, ...]
+
+
+def failed_transactions(experiment: Experiment) -> tuple[FailedTransactions, ...]:
+    """Return those of all arms, by workload, where any failed; of the others, nothing."""
+    concerned = {block.workload for block in experiment.blocks for arm in block.arms if arm.failures}
+    return tuple(
+        one
+        for workload in experiment.workloads
+        if workload in concerned
+        for variant in experiment.variants
+        if (one := _of_arm(experiment.blocks, workload, variant.name)) is not None
+    )
+
+
+def doubts(blocks: Sequence[Block], workload: str, favoured: str, other: str) -> str:
+    """Return why nothing can be said in favour of a variant; empty if its failures do not forbid it."""
+    its, others = (_of_arm(blocks, workload, name) for name in (favoured, other))
+    if its is None or others is None or not its.failures:
+        return ""
+    _, highest = _difference(blocks, workload, favoured, other)
+    if its.share <= MOST_FAILED_SHARE and highest <= MOST_MORE:
+        return ""
+    limit = (
+        f"at most {numbers.share(MOST_FAILED_SHARE)} may"
+        if its.share > MOST_FAILED_SHARE
+        else f"the difference may be as much as {numbers.share(highest, 1)}, and at most "
+        f"{numbers.share(MOST_MORE)} is allowed"
+    )
+    return (
+        f"{numbers.share(its.share, 1)} of the transactions of {favoured} failed, "
+        f"{numbers.share(others.share, 1)} of {other} ({failures_text(its.failures)}): {limit}"
+    )
+
+
+def is_shown(blocks: Sequence[Block], workload: str, one: str, other: str) -> bool:
+    """Whether it is shown that more transactions fail on one server than on another, and too many."""
+    return bool(doubts(blocks, workload, one, other)) and _difference(blocks, workload, one, other)[0] > 0
+
+
+def is_any_shown(blocks: Sequence[Block], workload: str, variants: Collection[str]) -> bool:
+    """Whether that is shown of some two of the variants."""
+    return any(is_shown(blocks, workload, *pair) for pair in permutations(variants, 2))
+
+
+def withhold(verdicts: Sequence[Verdict], blocks: Sequence[Block]) -> tuple[Verdict, ...]:
+    """Return the verdicts, those in favour of a variant whose failures forbid it without a decision.
+
+    One without a decision names failures as its reason where it is shown that more fail on one side.
+    """
+    return tuple(_withheld(verdict, blocks) for verdict in verdicts)
+
+
+def is_forbidden(verdict: Verdict, blocks: Sequence[Block]) -> bool:
+    """Whether a verdict is withheld because of failures."""
+    pair = (verdict.variant, verdict.baseline)
+    reasons = {doubts(blocks, verdict.workload, *one) for one in (pair, pair[::-1])}
+    return verdict.is_withheld and verdict.reason in reasons - {""}
+
+
+def _withheld(verdict: Verdict, blocks: Sequence[Block]) -> Verdict:
+    pair = (verdict.variant, verdict.baseline)
+    both = (pair, pair[::-1])
+    favoured = {
+        Decision.BETTER: both[:1],
+        Decision.WORSE: both[1:],
+        Decision.EQUIVALENT: both,
+        Decision.INCONCLUSIVE: tuple(one for one in both if is_shown(blocks, verdict.workload, *one)),
+    }[verdict.decision]
+    reasons = [why for one in favoured if (why := doubts(blocks, verdict.workload, *one))]
+    if not reasons:
+        return verdict
+    return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reasons[0], is_withheld=True)
+
+
+def _difference(blocks: Sequence[Block], workload: str, one: str, other: str) -> tuple[float, float]:
+    """Return the bounds of how much larger the share of one is than that of the other."""
+    by_round: dict[int, list[Block]] = {}
+    for block in blocks:
+        if block.workload == workload and not block.void_for(one, other):
+            by_round.setdefault(block.round, []).append(block)
+    found = [_share(of_round, one) - _share(of_round, other) for of_round in by_round.values()]
+    if not found:
+        return 0.0, 0.0
+    if len(found) == 1:
+        [of_round] = by_round.values()
+        error = math.sqrt(_variance(of_round, one) + _variance(of_round, other))
+        width = float(special.ndtri(1 - _ERROR)) * error
+    else:
+        width = float(special.stdtrit(len(found) - 1, 1 - _ERROR)) * stdev(found) / math.sqrt(len(found))
+    mean = float(fmean(found))
+    return mean - width, mean + width
+
+
+def _variance(blocks: Sequence[Block], variant: str) -> float:
+    """Return the variance of a binomial share."""
+    share = _share(blocks, variant)
+    ended = sum(arm.transactions + sum(one.count for one in arm.failures) for arm in _arms(blocks, variant))
+    return share * (1 - share) / max(1, ended)
+
+
+def _share(blocks: Sequence[Block], variant: str) -> float:
+    arms = list(_arms(blocks, variant))
+    return failed_share(sum(arm.transactions for arm in arms), (one for arm in arms for one in arm.failures))
+
+
+def _of_arm(blocks: Sequence[Block], workload: str, variant: str) -> FailedTransactions | None:
+    """Return an arm's failed transactions; None if no block of it counts."""
+    counted = [block for block in blocks if block.workload == workload and not block.void_for(variant)]
+    arms = list(_arms(counted, variant))
+    if not arms:
+        return None
+    failures = added_up(one for arm in arms for one in arm.failures)
+    return FailedTransactions(workload, variant, _share(counted, variant), failures)
+
+
+def _arms(blocks: Sequence[Block], variant: str) -> Iterator[ArmBlock]:
+    return (arm for block in blocks for arm in block.arms if arm.variant == variant)

@@ -1,0 +1,93 @@
+"""pgdyno's configurations compared with every peer's, workload by workload. Pure.
+
+Both are measured in the same blocks, so that their ratio needs no baseline between them. The fastest peer is
+the one with the largest ratio to the baseline; as it is chosen by the figures that it is then compared by,
+chance makes it look faster, and a configuration of pgdyno's look smaller beside it, never larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pgdyno.measure.verdicts.contrasts import contrast_intervals
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.tpch import PREFIX, TPCH_RUNS
+from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.plans.terms import (
+    PLAN,
+    SETTINGS_ALONE,
+    WHOLE_STACK,
+    WITH_HOST,
+    left_out_per_application,
+)
+from pgdyno.model.variants.variant import Variant
+from pgdyno.plan.peers import load
+
+_FEWEST_PEERS = 2  # beside one alone, the verdicts on both say what there is to say
+
+
+@dataclass(frozen=True)
+class PeerEffects:
+    """Throughput of pgdyno's configurations over that of each peer's on one workload.
+
+    ``ratios`` by peer, the fastest first, then by configuration.
+    """
+
+    workload: str
+    ratios: Mapping[str, Mapping[str, Interval]]
+
+    @property
+    def fastest(self) -> str:
+        """The name of the fastest peer."""
+        return next(iter(self.ratios))
+
+
+def own_arms_of(experiment: Experiment) -> list[str]:
+    """Return the names of pgdyno's own configurations, in their order."""
+    return [one.name for one in experiment.variants if _is_own(one.name)]
+
+
+def _is_own(name: str) -> bool:
+    part = name.removeprefix(f"{WHOLE_STACK}-")
+    return name in (PLAN, WHOLE_STACK, SETTINGS_ALONE) or bool(left_out_per_application(part))
+
+
+def peers_of(experiment: Experiment) -> list[str]:
+    """Return the names of the others' configurations; none where fewer than two are of known peers."""
+    ours = {*own_arms_of(experiment), experiment.baseline}
+    others = [one.name for one in experiment.variants if one.name not in ours]
+    return others if len(load().keys() & set(others)) >= _FEWEST_PEERS and len(ours) > 1 else []
+
+
+def added_to_peers(experiment: Experiment) -> list[Variant]:
+    """Return the configurations that were given beside the known peers and pgdyno's own."""
+    with_host = (f"{name}{WITH_HOST}" for name in load())
+    known = {*load(), *with_host, *own_arms_of(experiment), experiment.baseline}
+    return [one for one in experiment.variants if one.name not in known]
+
+
+def peer_effects(experiment: Experiment) -> tuple[PeerEffects, ...]:
+    """Return the ratios on every workload with enough rounds; nothing if no peers were measured."""
+    peers, ours = peers_of(experiment), own_arms_of(experiment)
+    found = (_effects(experiment, workload, peers, ours) for workload in _told(experiment) if peers)
+    return tuple(one for one in found if one is not None)
+
+
+def _told(experiment: Experiment) -> Sequence[str]:
+    """Return all workloads; of a pass like TPC-H's its two runs, which hold all of its queries."""
+    runs = [name for name in experiment.workloads if name.removeprefix(PREFIX) in TPCH_RUNS]
+    return experiment.workloads if experiment.tpch is None else runs
+
+
+def _effects(experiment: Experiment, workload: str, peers: list[str], ours: list[str]) -> PeerEffects | None:
+    speeds = {peer: {peer: 1.0, experiment.baseline: -1.0} for peer in peers}
+    pairs = {(peer, arm): f"{arm} over {peer}" for peer in peers for arm in ours}
+    ratios = {name: {arm: 1.0, peer: -1.0} for (peer, arm), name in pairs.items()}
+    known = contrast_intervals(experiment, workload, {**speeds, **ratios})
+    if len(known) < len(speeds) + len(ratios):
+        return None
+    fastest_first = sorted(peers, key=lambda peer: -known[peer].point)
+    return PeerEffects(
+        workload, {peer: {arm: known[pairs[peer, arm]] for arm in ours} for peer in fastest_first}
+    )

@@ -1,0 +1,170 @@
+"""Throughput scaling with clients or workers: a curve per load and size.
+
+Nothing else varies.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean, geometric_mean
+
+from pgdyno.base import numbers
+from pgdyno.model.experiments.experiment import Block, Cell, Experiment
+from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
+from pgdyno.model.experiments.scaling import Confirmation, Knee, Scaling
+from pgdyno.stats.curves.confirmation import confirm
+from pgdyno.stats.curves.scaling import analyse, observe
+
+_OFFSETS = {"clients": 0, "workers": 1}  # how many work at level 0: beside its workers the leader does
+LEAST_LEVELS = 3  # two are a comparison, not a curve
+LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few for 95 %
+
+
+@dataclass(frozen=True)
+class ScalingCurve:
+    """One curve by level, under one load of one size; ``unit`` is the unit of a level.
+
+    ``clients`` is how many ran it at once; None: they are the levels.
+    ``client_shares``: of the CPU time of client and server together, what the client took, by level.
+    ``operation`` is what the rates count, if not transactions.
+    """
+
+    load: str
+    database_bytes: int
+    unit: str
+    scaling: Scaling
+    confirmation: Confirmation | None
+    client_shares: Mapping[int, float]
+    operation: str | None = None
+    clients: int | None = None
+
+
+@dataclass(frozen=True)
+class CurveKnee:
+    """The knee of a curve, which is called by its load and size; None: too few rounds count."""
+
+    curve: str
+    unit: str
+    knee: Knee | None
+
+
+def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
+    """Return the curves of a grid that has at least three levels, in at least five rounds.
+
+    With several variants the question is which of them is better, and there are none. A round is a block of
+    each curve: all cells are measured in it, in random order.
+    """
+    return tuple(
+        ScalingCurve(
+            one.load,
+            one.database_bytes,
+            one.unit,
+            _analysed(one.rounds, _OFFSETS[one.unit]),
+            confirm(one.rounds),
+            _client_shares(one.blocks, one.levels),
+            one.operation,
+            one.clients,
+        )
+        for one in measured_curves(experiment)
+        if one.is_enough
+    )
+
+
+def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
+    """Return the knees of all curves, at once: without laws. A grid of fewer than three levels has none."""
+    return tuple(
+        CurveKnee(
+            f"{one.load}, {numbers.size(one.database_bytes)}",
+            one.unit,
+            observe(one.rounds).knee if one.is_enough else None,
+        )
+        for one in measured_curves(experiment)
+        if len(set(one.levels.values())) >= LEAST_LEVELS
+    )
+
+
+def shown_by_curves(experiment: Experiment) -> frozenset[str]:
+    """Return the workloads that are levels of a curve of which enough was measured."""
+    return frozenset(name for one in measured_curves(experiment) if one.is_enough for name in one.levels)
+
+
+@dataclass(frozen=True)
+class MeasuredCurve:
+    """Measurements of one curve: blocks that count, and levels by workload."""
+
+    load: str
+    database_bytes: int
+    unit: str
+    operation: str | None
+    clients: int | None
+    levels: Mapping[str, int]
+    blocks: Sequence[Block]
+
+    @property
+    def by_round(self) -> Mapping[int, Mapping[int, float]]:
+        """The throughput by level, by round."""
+        return _rates(self.blocks, self.levels)
+
+    @property
+    def rounds(self) -> list[Mapping[int, float]]:
+        """The throughput by level of every round."""
+        return list(self.by_round.values())
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it is a curve."""
+        rounds = self.rounds
+        return (
+            len(rounds) >= LEAST_ROUNDS
+            and len({level for rates in rounds for level in rates}) >= LEAST_LEVELS
+        )
+
+
+def _analysed(rounds: Sequence[Mapping[int, float]], offset: int) -> Scaling:
+    return _analysed_once(tuple(tuple(rates.items()) for rates in rounds), offset)
+
+
+@lru_cache(maxsize=64)
+def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...], offset: int) -> Scaling:
+    """Fits take seconds, and the terminal, the page and the JSON each ask for the same ones."""
+    return analyse([dict(rates) for rates in rounds], offset=offset)
+
+
+def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
+    """Yield the measurements of every curve; none if there are several variants."""
+    places = dict.fromkeys(map(_place, experiment.cells.values()))
+    for place in places if len(experiment.variants) == 1 else ():
+        levels = {name: cell.level for name, cell in experiment.cells.items() if _place(cell) == place}
+        blocks = [one for one in experiment.blocks if one.workload in levels and not one.void_reasons]
+        yield MeasuredCurve(*place, levels, blocks)
+
+
+def _place(cell: Cell) -> tuple[str, int, str, str | None, int | None]:
+    """Return the properties shared by the cells of one curve."""
+    clients = None if cell.unit == "clients" else cell.clients
+    return cell.load, cell.database_bytes, cell.unit, cell.operation, clients
+
+
+def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, Mapping[int, float]]:
+    rounds: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for block in blocks:
+        if rate := block.arms[0].values.get(THROUGHPUT):
+            rounds[block.round][levels[block.workload]].append(rate)
+    return {
+        round_: {level: geometric_mean(found) for level, found in rates.items()}
+        for round_, rates in rounds.items()
+    }
+
+
+def _client_shares(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, float]:
+    """Return the mean share by level, of blocks in which both were metered."""
+    shares: dict[int, list[float]] = defaultdict(list)
+    for block in blocks:
+        values = block.arms[0].values
+        client, both = values.get(CLIENT_CPU), values.get(CLIENT_CPU, 0.0) + values.get(SERVER_CPU, 0.0)
+        if client is not None and SERVER_CPU in values and both > 0:
+            shares[levels[block.workload]].append(client / both)
+    return {level: fmean(found) for level, found in sorted(shares.items())}

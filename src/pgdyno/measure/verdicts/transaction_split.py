@@ -1,0 +1,166 @@
+"""The parts of a client-driven transaction's time.
+
+Each load leaves out one more of them.
+
+    symbol  measured at one client, means of a round                                            unit
+    T       time from one transaction to the next: 1 / throughput, issued by the client         µs
+    S       CPU time of the server per transaction, issued by the client                        µs
+    C       CPU time of the server per execution in the loop in C                               µs
+    P       the same in the loop in PL/pgSQL                                                    µs
+    E       the same in the loop in C without a query: the loop itself                          µs
+    Q       the same of one query that has all the rows: its executor starts and ends once      µs
+
+    part                    what it is     what is in it
+    network + client        T − S          the client's own work, the kernel's way between them, being
+                                           woken; not the server's system calls: they are its CPU time
+    protocol + transaction  S − (C − E)    messages, portal, begin and end of the transaction, the server's
+                                           system calls; no parsing and planning: the statement is prepared
+    executor start and end  C − E − Q      looking up the cached plan, a snapshot, making the executor and
+                                           throwing it away
+    the query itself        Q              searching the index, reading one row
+    PL/pgSQL, beside that   P − (C − E)    interpreting the loop and its variables; no part of T
+
+The first four add up to T. Each is a mean over rounds of differences within a round: what disturbs a round
+disturbs both sides. A server that runs beside its client has warmer or colder caches than one that loops:
+that is part of the difference, and cannot be told from it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.loop import (
+    BESIDE,
+    C_LOOP,
+    CLIENT,
+    CURVES,
+    EMPTY_LOOP,
+    ONE_QUERY,
+    PLPGSQL_LOOP,
+    issuer_and_words,
+)
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
+from pgdyno.stats.amount import Amount, mean_amount
+
+_LOADS = (*CURVES, *BESIDE)
+
+
+@dataclass(frozen=True)
+class TimePart:
+    """A part of a transaction's time, in µs; ``share`` is of the whole transaction.
+
+    One that is not ``is_distinguishable`` has an interval with 0 in it.
+    """
+
+    name: str
+    time_us: Amount
+    share: float
+    is_distinguishable: bool
+
+
+@dataclass(frozen=True)
+class TransactionSplit:
+    """The transaction of one client on a variant's server: ``parts`` add up to it.
+
+    ``words`` are on its statement and tables; none: the usual ones.
+    ``plpgsql`` is no part of it: what an execution in a loop in PL/pgSQL takes besides the query.
+    ``per_cpu_s``: how many executions one second of a CPU's time is enough for, by load; ``loop_ns``: what
+    one iteration takes of a loop in C without a query.
+    """
+
+    variant: str
+    rounds: int
+    whole_us: Amount
+    parts: tuple[TimePart, ...]
+    plpgsql: TimePart
+    per_cpu_s: Mapping[str, Amount]
+    loop_ns: Amount
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class _Round:
+    """T, and server CPU times by load: of one round, in µs."""
+
+    t: float
+    cpu: Mapping[str, float]
+
+    @property
+    def times(self) -> dict[str, float]:
+        """Return every part's time, and the one that is none."""
+        in_c = self.cpu[C_LOOP] - self.cpu[EMPTY_LOOP]
+        return {
+            "network + client": self.t - self.cpu[CLIENT],
+            "protocol + transaction": self.cpu[CLIENT] - in_c,
+            "executor start and end": in_c - self.cpu[ONE_QUERY],
+            "the query itself": self.cpu[ONE_QUERY],
+            "PL/pgSQL, beside that": self.cpu[PLPGSQL_LOOP] - in_c,
+        }
+
+
+def transaction_splits(experiment: Experiment) -> tuple[TransactionSplit, ...]:
+    """Return a split per variant, statement and tables; none of loads measured in fewer than five rounds."""
+    issued = (issuer_and_words(cell.load) for cell in experiment.cells.values())
+    found = (
+        (variant.name, words, _rounds(experiment, variant.name, words))
+        for words in dict.fromkeys(words for issuer, words in issued if issuer == CLIENT)
+        for variant in experiment.variants
+    )
+    level = experiment.design.level
+    return tuple(
+        _split(name, words, rounds, level) for name, words, rounds in found if len(rounds) >= LEAST_ROUNDS
+    )
+
+
+def shown_by_splits(experiment: Experiment) -> frozenset[str]:
+    """Return the workloads that are measured for the splits alone, if there are any."""
+    split = {one.words for one in transaction_splits(experiment)}
+    issued = {name: issuer_and_words(cell.load) for name, cell in experiment.cells.items()}
+    return frozenset(name for name, (issuer, words) in issued.items() if issuer in BESIDE and words in split)
+
+
+def _split(variant: str, words: str, rounds: Sequence[_Round], level: float) -> TransactionSplit:
+    whole = mean_amount([one.t for one in rounds], level)
+
+    def part(name: str) -> TimePart:
+        time = mean_amount([one.times[name] for one in rounds], level)
+        return TimePart(name, time, time.mean / whole.mean, time.is_distinguishable)
+
+    *parts, plpgsql = map(part, rounds[0].times)
+    return TransactionSplit(
+        variant,
+        len(rounds),
+        whole,
+        tuple(parts),
+        plpgsql,
+        {load: mean_amount([1e6 / one.cpu[load] for one in rounds], level) for load in CURVES},
+        mean_amount([1e3 * one.cpu[EMPTY_LOOP] for one in rounds], level),
+        words,
+    )
+
+
+def _rounds(experiment: Experiment, variant: str, words: str) -> list[_Round]:
+    """Return the rounds in which all loads with these words were measured at one client, and count."""
+    alone = {name: issuer_and_words(cell.load) for name, cell in experiment.cells.items() if cell.level == 1}
+    loads = {name: issuer for name, (issuer, own) in alone.items() if own == words}
+    values: dict[int, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for block in experiment.blocks:
+        if block.workload not in loads or block.void_for(variant):
+            continue
+        for arm in (one for one in block.arms if one.variant == variant):
+            for metric in (THROUGHPUT, SERVER_CPU):
+                if (value := arm.values.get(metric)) is not None and value > 0:
+                    values[block.round][loads[block.workload], metric].append(value)
+    needed = {(CLIENT, THROUGHPUT), *((load, SERVER_CPU) for load in _LOADS)}
+    return [
+        _Round(
+            1e6 / fmean(found[CLIENT, THROUGHPUT]), {load: fmean(found[load, SERVER_CPU]) for load in _LOADS}
+        )
+        for found in values.values()
+        if needed <= found.keys()
+    ]

@@ -1,0 +1,1 @@
+"""Series, verdicts and effects as words, tables and charts. Pure."""

@@ -1,0 +1,134 @@
+"""The worth of each part of a plan in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pgdyno.base import numbers
+from pgdyno.measure.verdicts.part_worths import (
+    Attribution,
+    PartEffect,
+    attributed_parts,
+    attributions,
+    whole_name,
+)
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.plans.terms import PLAN
+
+NEED_NOT_ADD_UP = (
+    "The parts were only left out, not measured alone. Their effects need not add up to that of the whole: a "
+    "gain that either of two brings is lost only if both are left out, and one that takes both is lost with "
+    "either. The remainder is the difference."
+)
+ADD_UP = (
+    "A part's worth is the mean of its effect alone and of what the whole loses without it, so that a gain "
+    "that takes two parts is shared between them. The remainder is what this leaves: there is none unless "
+    "three or more parts depend on one another."
+)
+_NOTHING = "may be nothing"
+
+
+@dataclass(frozen=True)
+class AttributionRow:
+    """A line of the table: a part, several together, the remainder, or the whole.
+
+    ``alone`` and ``left_out`` None: only the effect is known.
+    """
+
+    label: str
+    effect: Interval
+    remark: str
+    alone: Interval | None = None
+    left_out: Interval | None = None
+    is_sum: bool = False  # the whole
+    is_rest: bool = False  # the remainder
+
+
+def attribution_text(experiment: Experiment) -> str:
+    """Return a line for each part and workload; nothing if the plan was not taken apart."""
+    if not attributed_parts(experiment):
+        return ""
+    found = attributions(experiment)
+    if not found:
+        return (
+            "The worth of each part is not known: in too few rounds all servers count, or more transactions "
+            "fail on one.\n"
+        )
+    lines = [line for one in found for line in _lines(one, rows_of(one, whole_name(experiment)))]
+    return "\n".join(["The worth of each part, in throughput:", *lines, how_to_add(found)]) + "\n"
+
+
+def how_to_add(found: tuple[Attribution, ...]) -> str:
+    """Say whether the parts add up to the whole, and why not if they need not."""
+    return ADD_UP if all(part.alone is not None for one in found for part in one.parts) else NEED_NOT_ADD_UP
+
+
+def rows_of(attribution: Attribution, whole: str) -> tuple[AttributionRow, ...]:
+    """Return the rows on one workload: the parts told from nothing, the others together, and the sum."""
+    rows = [_part_row(one) for one in attribution.told]
+    if attribution.together is not None:
+        names = ", ".join(one.name for one in attribution.small)
+        rows.append(AttributionRow(f"{names} together", attribution.together, remark(attribution.together)))
+    is_whole_known = all(one.alone is not None for one in attribution.parts)
+    of_remainder = _of_remainder if is_whole_known else _of_overlap
+    return (
+        *rows,
+        AttributionRow("remainder", attribution.remainder, of_remainder(attribution.remainder), is_rest=True),
+        AttributionRow(
+            "whole plan" if whole == PLAN else "whole answer",
+            attribution.whole,
+            remark(attribution.whole),
+            is_sum=True,
+        ),
+    )
+
+
+def remark(interval: Interval) -> str:
+    """Describe the uncertainty of an interval; nothing if it shows a gain."""
+    if interval.high < 1:
+        return "costs"
+    return _NOTHING if interval.low <= 1 else ""
+
+
+def _part_row(part: PartEffect) -> AttributionRow:
+    remarks = [remark(part.worth), _of_interaction(part.interaction)]
+    return AttributionRow(part.name, part.worth, ", ".join(filter(None, remarks)), part.alone, part.left_out)
+
+
+def _of_interaction(interval: Interval | None) -> str:
+    if interval is None or interval.low <= 1 <= interval.high:
+        return ""
+    return f"{'more' if interval.low > 1 else 'less'} beside the others than alone"
+
+
+def _of_remainder(interval: Interval) -> str:
+    if interval.low <= 1 <= interval.high:
+        return "may be nothing: the parts add up"
+    return "three or more parts depend on one another"
+
+
+def _of_overlap(interval: Interval) -> str:
+    if interval.low > 1:
+        return "brought by more than one part alike"
+    return "counted in more than one part" if interval.high < 1 else _NOTHING
+
+
+def _lines(attribution: Attribution, rows: tuple[AttributionRow, ...]) -> Iterator[str]:
+    width = max(len(row.label) for row in rows)
+    for place, row in enumerate(rows):
+        workload = attribution.workload if place == 0 else ""
+        line = f"  {workload:22}  {row.label:{width}}  {change(row.effect)} ({numbers.interval(row.effect)})"
+        yield ", ".join(filter(None, (line, _details(row), row.remark)))
+
+
+def _details(row: AttributionRow) -> str:
+    if row.alone is None or row.left_out is None:
+        return ""
+    return f"alone {change(row.alone)}, in the whole {change(row.left_out)}"
+
+
+def change(interval: Interval) -> str:
+    """Return an interval's point as a change in percent."""
+    return numbers.change_within(interval.point, interval.low, interval.high)

@@ -1,0 +1,45 @@
+"""How CPUs idled while something was measured, in one sentence. Pure."""
+
+from __future__ import annotations
+
+from pgdyno.base.text import listed
+from pgdyno.host.awake import Awake, AwakeMeans
+from pgdyno.model.experiments.experiment import Experiment
+
+_BY = {
+    AwakeMeans.HALTPOLL: "haltpoll, which lets idle CPUs poll before they halt",
+    AwakeMeans.SPINNERS: "a process of the lowest priority on each",
+}
+_ONE_DECIMAL_BELOW_US = 10
+
+
+def awake_sentence(awake: Awake) -> str:
+    """Return how CPUs were kept awake, and the wake-up latency."""
+    if awake.means is not None:
+        instead = f"wake-up {_us(awake.held_us)} instead of {_us(awake.booted_us)}"
+        return f"CPUs were kept awake by {_BY[awake.means]} ({instead})"
+    took = "" if awake.booted_us is None else f" (wake-up {_us(awake.booted_us)})"
+    why = f": {awake.reason}" if awake.reason else ""
+    line = f"; boot line: {' '.join(awake.boot_line)}" if awake.boot_line else ""
+    return f"CPUs idled as booted{took}{why}{line}"
+
+
+def awake_remark(experiment: Experiment) -> str:
+    """Say that figures hold with CPUs kept awake, and how to get the others; nothing where they idled."""
+    awake = experiment.awake
+    if awake is None or awake.means is None:
+        return ""
+    line = f"; boot line: {' '.join(awake.boot_line)}" if awake.boot_line else ""
+    lines = () if experiment.plan is None else experiment.plan.lines
+    levers = list(dict.fromkeys(one.change.lever for one in lines if one.touches_wakeups))
+    depends = f" The worth of {listed(levers)} depends on that." if levers else ""
+    return (
+        f"These figures are with CPUs kept awake: a wake-up took {_us(awake.held_us)}, as booted "
+        f"{_us(awake.booted_us)}{line}.{depends} --as-booted measures how it is as booted."
+    )
+
+
+def _us(time_us: float | None) -> str:
+    if time_us is None:
+        return "not measured"
+    return f"{time_us:.1f} µs" if time_us < _ONE_DECIMAL_BELOW_US else f"{time_us:.0f} µs"

@@ -1,0 +1,115 @@
+"""The first screen: the findings per workload, in plain words. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.base import numbers
+from pgdyno.measure.view.series import arm_series, typical
+from pgdyno.measure.view.words import Statement, metric_of, primary_metric, state, symbol
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class CardLine:
+    """One verdict as it stands on a card."""
+
+    decision: str
+    symbol: str
+    metric: str
+    statement: Statement
+    values: str  # "1,234 → 1,471 transactions/s", or empty
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One variant on a card: the leading metric large, the others below."""
+
+    variant: str
+    leading: CardLine
+    others: tuple[CardLine, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A variant's figures without a verdict: measured alone, or interrupted."""
+
+    variant: str
+    value: str
+    unit: str
+    support: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """One workload: its verdicts, or its figures (``alone``) without one."""
+
+    workload: str
+    entries: tuple[Entry, ...]
+    alone: tuple[Measured, ...]
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether many variants leave each only a line; the chart below has the rest."""
+        return len(self.entries) > 2
+
+
+def cards(experiment: Experiment) -> tuple[Card, ...]:
+    """Return a card per workload, in the experiment's order; steps and cells have tables instead."""
+    judged = dict.fromkeys([*experiment.workloads, *(v.workload for v in experiment.verdicts)])
+    return tuple(
+        Card(workload, _entries(experiment, workload), measured(experiment, workload))
+        for workload in judged
+        if workload not in experiment.operations and workload not in experiment.cells
+    )
+
+
+def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
+    """Return every variant's typical throughput with its range over the blocks that count."""
+    metric = metric_of(THROUGHPUT, experiment.operation(workload))
+    found = []
+    for arm in arm_series(experiment, workload, metric.name):
+        values = [point.value for point in arm.points if point.trial.void is None]
+        mean = typical(experiment, workload, metric.name, arm.variant)
+        if mean is not None:
+            support = (
+                f"geometric mean of {len(values)} block{'' if len(values) == 1 else 's'}, "
+                f"{numbers.number(min(values))} … {numbers.number(max(values))}"
+            )
+            found.append(Measured(arm.variant, numbers.number(mean), metric.unit, support))
+    return tuple(found)
+
+
+def _entries(experiment: Experiment, workload: str) -> tuple[Entry, ...]:
+    verdicts = [verdict for verdict in experiment.verdicts if verdict.workload == workload]
+    entries = []
+    for variant in dict.fromkeys(verdict.variant for verdict in verdicts):
+        own = [verdict for verdict in verdicts if verdict.variant == variant]
+        leading = primary_metric(own)
+        lines = {verdict.metric: _line(experiment, verdict) for verdict in own}
+        others = tuple(line for metric, line in lines.items() if metric != leading)
+        entries.append(Entry(variant, lines[leading], others))
+    return tuple(entries)
+
+
+def _line(experiment: Experiment, verdict: Verdict) -> CardLine:
+    return CardLine(
+        decision=str(verdict.decision),
+        symbol=symbol(verdict.decision),
+        metric=metric_of(verdict.metric).title,
+        statement=state(verdict, experiment.design.equivalence_margin),
+        values=_values(experiment, verdict),
+    )
+
+
+def _values(experiment: Experiment, verdict: Verdict) -> str:
+    metric = metric_of(verdict.metric)
+    before, after = (
+        typical(experiment, verdict.workload, verdict.metric, arm)
+        for arm in (verdict.baseline, verdict.variant)
+    )
+    if before is None or after is None:
+        return ""
+    return f"{numbers.number(before)} → {numbers.quantity(metric, after)}"

@@ -1,0 +1,297 @@
+"""How it was measured, in sentences and with every parameter. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pgdyno.base import numbers
+from pgdyno.base.text import listed
+from pgdyno.measure.design.phase import phase_of
+from pgdyno.measure.view.repeat import is_attached_as_found
+from pgdyno.measure.view.text_parts import parts_design, parts_sentences
+from pgdyno.measure.view.words import metric_of
+from pgdyno.model.experiments.experiment import (
+    STRETCH_ROUNDS,
+    Design,
+    DesignKind,
+    Experiment,
+    ResetPolicy,
+    Stopping,
+)
+from pgdyno.model.experiments.workload import DRIVER
+from pgdyno.report.elements.tables import Column, Table, columns
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
+
+_RESETS = {
+    ResetPolicy.KEEP: "never: the workload does not change its data",
+    ResetPolicy.RESTORE: "from a snapshot, before every round",
+}
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph and the words that lead it."""
+
+    lead: str
+    text: str
+
+
+def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
+    """Return the design, the replication and the estimator, a paragraph each."""
+    design = experiment.design
+    if experiment.parts:
+        return (
+            Paragraph("Measured in parts.", parts_sentences(experiment)),
+            Paragraph("Verdict of a part.", " ".join(estimator_sentences(design))),
+        )
+    return (
+        _pairing(experiment),
+        Paragraph("Replication.", _passes(design) if _is_steps(experiment) else _replication(experiment)),
+        Paragraph("Effect and verdict.", " ".join(_estimator_sentences(experiment))),
+    )
+
+
+def _estimator_sentences(experiment: Experiment) -> tuple[str, str, str]:
+    as_found = ("rounds", "slow changes are alike in all blocks of a round")
+    return estimator_sentences(experiment.design, *(as_found if is_attached_as_found(experiment) else ()))
+
+
+def estimator_sentences(
+    design: Design,
+    level_of: str = "started servers",
+    because: str = "a server's own bias is the same in all blocks of its round",
+) -> tuple[str, str, str]:
+    """Return how effect, interval and verdict come about, a sentence each.
+
+    ``level_of`` is what the interval is of, and ``because`` why not of blocks.
+    """
+    level, margin = numbers.share(design.level), numbers.share(design.equivalence_margin)
+    bias = f", widened for a bias of {numbers.share(design.bias)} of all rounds" if design.bias else ""
+    interval = (
+        f"Its {level} interval is a t interval at the level of {level_of} (blocks nested in rounds, "
+        f"degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike{bias}), "
+        f"because {because}."
+        if design.stopping is Stopping.FIXED
+        else f"Its {level} interval is anytime-valid{bias}, because the data themselves decided when "
+        f"measuring ended ({_stopping(design)})."
+    )
+    effect = (
+        "The effect is the ratio of variant to baseline within each block that counts, averaged on the "
+        "logarithmic scale, first within rounds and then over them."
+    )
+    decision = (
+        "“Better” and “worse” need an effect that differs from none after Holm's correction over all "
+        f"comparisons of a metric, “equivalent” needs two one-sided tests that put it within ±{margin}, and "
+        "everything else is inconclusive, as is anything that rests on too few rounds or drifted."
+    )
+    return effect, interval, decision
+
+
+def design_table(experiment: Experiment) -> Table:
+    """Return every parameter of the design; for parts, a summary and where the rest is."""
+    if experiment.parts:
+        return parts_design(experiment)
+    design = experiment.design
+    turns = (
+        ("Blocks per round", str(design.blocks_per_round)),
+        ("Block", numbers.duration(design.block_s)),
+        ("Turn", _turn(design)),
+        *_phase(experiment),
+        ("Left out at a turn's head", numbers.duration(design.head_s)),
+        ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
+    )
+    beginning = "a copy of the data as loaded" if experiment.tpch else "an empty database"
+    steps = (("Data of the steps", f"what the step before has left; each round begins with {beginning}"),)
+    rows = (
+        ("Design", str(design.kind)),
+        (f"Rounds ({_between_rounds(experiment)})", str(design.rounds)),
+        *(() if _is_steps(experiment) else turns),
+        ("Clients per variant", _clients(experiment)),
+        ("Server and client on CPUs of their own", _pinned(experiment)),
+        ("Seed of all random choices", str(design.seed)),
+        ("Confidence level", numbers.share(design.level)),
+        *_bias(design),
+        ("Equivalence margin", f"±{numbers.share(design.equivalence_margin)}"),
+        ("Power of the detectable effect", numbers.share(design.power)),
+        ("Stopping", _end(experiment)),
+        *(
+            (f"Data reset, {workload}", _RESETS[policy])
+            for workload, policy in experiment.reset_policies.items()
+            if workload not in experiment.operations
+        ),
+        *(steps if experiment.operations else ()),
+    )
+    return Table(
+        "Everything that decides how it was run and analysed", (Column("Parameter"), Column("Value")), rows
+    )
+
+
+def _phase(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Yield the phase between checkpoints that figures of writing workloads cover, if any."""
+    if any(phase_of(experiment, workload) is not None for workload in experiment.workloads):
+        cycle_s = experiment.design.cycle_s
+        block = "" if cycle_s is None else f", blocks of {numbers.duration(cycle_s)}"
+        yield "Phase where data are changed", f"{experiment.design.phase}{block}"
+        if experiment.design.stretch_s:
+            stretch = numbers.duration(experiment.design.stretch_s)
+            yield (
+                "Load on one server alone where data are changed",
+                f"{stretch} each in {STRETCH_ROUNDS} rounds",
+            )
+
+
+def _turn(design: Design) -> str:
+    """Return how long turns were; those of workloads that change their data where they were longer."""
+    reading, writing = numbers.duration(design.slice_s), numbers.duration(design.for_writing().slice_s)
+    return reading if writing == reading else f"{reading}, {writing} where data are changed"
+
+
+def _between_rounds(experiment: Experiment) -> str:
+    return "the server was not restarted" if is_attached_as_found(experiment) else "servers newly started"
+
+
+def _pinned(experiment: Experiment) -> str:
+    if is_attached_as_found(experiment):
+        return "not pinned"
+    return "yes" if experiment.design.is_isolated else "no"
+
+
+def _clients(experiment: Experiment) -> str:
+    """Return the design's clients, or those of the cells where the workloads have their own."""
+    own = sorted({cell.clients for cell in experiment.cells.values()})
+    return f"{listed([str(clients) for clients in own])}, by cell" if own else str(experiment.design.clients)
+
+
+def noise_floor_table(experiment: Experiment) -> Table:
+    """Return the A/A results of two identical variants."""
+    return Table(
+        "Noise floor: two identical variants compared with each other on this host",
+        columns("Workload", "Metric", "Difference", "Interval", "sd rounds", "sd blocks", numbers_from=2),
+        tuple(
+            (
+                floor.workload,
+                metric_of(floor.metric, experiment.operations.get(floor.workload)).title,
+                numbers.change_within(floor.ratio, *floor.interval),
+                numbers.change_range(*floor.interval),
+                numbers.number(floor.sd_between_rounds),
+                numbers.number(floor.sd_within_rounds),
+            )
+            for floor in experiment.noise_floor
+        ),
+    )
+
+
+def _pairing(experiment: Experiment) -> Paragraph:
+    design = experiment.design
+    pinned = (
+        "Servers and load generators had CPUs of their own."
+        if design.is_isolated
+        else "Servers and load generators shared the CPUs."
+    )
+    if experiment.tpch:
+        return Paragraph(
+            "Passes.",
+            "In every round each variant made one pass alone, one variant after another in random order, on "
+            "a freshly started server and a copy of the data as they were loaded: a power run (refresh "
+            "function 1, the 22 queries in the order of stream 0, refresh function 2), then a throughput "
+            "run. "
+            "Values and refreshed rows were the same for all variants of a round and others in the next. "
+            f"Times are of plain executions, until the last row was there. {pinned}",
+        )
+    if is_attached_as_found(experiment):
+        return Paragraph(
+            "A running server.",
+            "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but "
+            "settings of sessions of its own. "
+            f"The load took turns of {_turn(design)}; "
+            f"the first {numbers.duration(design.head_s)} of every turn are left out.",
+        )
+    if _is_steps(experiment):
+        return Paragraph(
+            "Passes.",
+            "In every round each variant went through all steps alone, one variant after another in random "
+            "order, on a freshly started server and an empty database. A step was measured from beginning to "
+            "end, with the same rows and queries for all variants of a round and others in the next. "
+            f"{pinned}",
+        )
+    if design.kind is DesignKind.ALTERNATING:
+        return Paragraph(
+            "Alternating blocks.",
+            "The variants were measured one after another, in random order within each block, each on a "
+            f"freshly started server with the same warm-up of {numbers.duration(design.warmup_s)}, on "
+            f"byte-identical copies of the data. {pinned}",
+        )
+    return Paragraph(
+        "Time-sliced duet.",
+        "The servers of all variants were up and warm at the same time, on byte-identical copies of the "
+        f"data. Their loads took turns of {_turn(design)} in balanced random order, so "
+        f"that whatever the machine does besides hits all variants alike. {_between_turns(experiment)} Each "
+        "variant's transactions were counted against its own running time; "
+        f"the first {numbers.duration(design.head_s)} of every turn are left out. {pinned}",
+    )
+
+
+def _between_turns(experiment: Experiment) -> str:
+    """Describe the treatment of transactions under way at a turn's end."""
+    drained = [name for name, generator in experiment.generators.items() if generator == DRIVER]
+    frozen = [name for name in experiment.workloads if name not in drained]
+    parts = []
+    if drained:
+        parts.append(
+            "one load generator drove all servers and let transactions under way end before the next turn"
+        )
+    if frozen:
+        parts.append("each server had a load generator of its own, frozen while it was not its turn")
+    if drained and frozen:
+        return f"For {', '.join(drained)}, {parts[0]}; for {', '.join(frozen)}, {parts[1]}."
+    return f"{parts[0][0].upper()}{parts[0][1:]}."
+
+
+def _passes(design: Design) -> str:
+    return (
+        f"Planned were {design.rounds} rounds, each a pass over all steps by every variant. A step of a "
+        "round is one block; it is void for all variants if it is for one."
+    )
+
+
+def _is_steps(experiment: Experiment) -> bool:
+    """Whether all workloads are steps of a longer one."""
+    return bool(experiment.workloads) and all(name in experiment.operations for name in experiment.workloads)
+
+
+def _replication(experiment: Experiment) -> str:
+    design = experiment.design
+    plural = "" if design.blocks_per_round == 1 else "s"
+    blocks = f"{design.blocks_per_round} block{plural} of {numbers.duration(design.block_s)}"
+    if is_attached_as_found(experiment):
+        return (
+            f"Planned were {design.rounds} rounds. A round measures each workload in {blocks}; the server is "
+            "not restarted for it. Every started server is a little faster or slower by chance: this was one "
+            "start, and no number of rounds can show what another would have given."
+        )
+    return (
+        f"Planned were {design.rounds} rounds. A round starts every server afresh and measures each workload "
+        f"in {blocks}. The block is what repeats, and the round above it: every started server is a little "
+        "faster or slower by chance, which no number of blocks within one round can show."
+    )
+
+
+def _bias(design: Design) -> Iterator[tuple[str, str]]:
+    if design.bias:
+        yield "Bias of a whole experiment, in the intervals", numbers.share(design.bias)
+
+
+def _end(experiment: Experiment) -> str:
+    if experiment.terms is not None and experiment.terms.looks > 1:
+        rounds = MINIMUM_ROUNDS_FOR_VERDICT
+        return f"after the first {rounds} rounds that count, if they settle it; otherwise at the end"
+    return _stopping(experiment.design)
+
+
+def _stopping(design: Design) -> str:
+    if design.stopping is Stopping.PRECISION and design.precision is not None:
+        return f"when the interval was no wider than ±{numbers.share(design.precision)}"
+    if design.stopping is Stopping.DECIDED:
+        return "when every verdict was decided"
+    return "after a number of rounds fixed beforehand"

@@ -1,0 +1,79 @@
+"""The time axis that charts of blocks share: a column per round, its blocks side by side in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pgdyno.measure.view.series import TrialValues
+from pgdyno.report.charts.svg import box, text
+
+_LABEL_ROOM_PX = 26.0
+_FLOOR_LABEL_PX = 18.0
+
+
+@dataclass(frozen=True)
+class RoundColumn:
+    """One round between two pixels; ``positions`` are its blocks' places in time, in order."""
+
+    round: int
+    start: float
+    end: float
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RoundColumns:
+    """All rounds, left to right in time."""
+
+    columns: tuple[RoundColumn, ...]
+
+    def place(self, trial: TrialValues) -> float:
+        """Return the pixel of a block: the middle of its share of its round's column."""
+        column = next(c for c in self.columns if c.round == trial.round)
+        step = (column.end - column.start) / len(column.positions)
+        return column.start + (column.positions.index(trial.position) + 0.5) * step
+
+    def background(self, top: float, bottom: float) -> list[Markup]:
+        """Return a light stripe behind every second round."""
+        return [
+            box(column.start, top, column.end - column.start, bottom - top, "stripe")
+            for column in self.columns[1::2]
+        ]
+
+    def axis(self, bottom: float) -> list[Markup]:
+        """Return the rounds' numbers that have room, and the axis title."""
+        if not self.columns:
+            return []
+        width = self.columns[0].end - self.columns[0].start
+        every = max(1, -(-int(_LABEL_ROOM_PX) // max(1, int(width))))
+        labels = [
+            text(
+                str(column.round), (column.start + column.end) / 2, bottom + _FLOOR_LABEL_PX, "tick", "middle"
+            )
+            for column in self.columns[::every]
+        ]
+        middle = (self.columns[0].start + self.columns[-1].end) / 2
+        return [*labels, text("round", middle, bottom + 2 * _FLOOR_LABEL_PX, "tick", "middle")]
+
+
+def round_columns(trials: Sequence[TrialValues], start: float, end: float) -> RoundColumns:
+    """Divide start … end evenly among the rounds in which there are blocks.
+
+    An interrupted round may have fewer blocks than the others; its column is as wide.
+    """
+    rounds = sorted({trial.round for trial in trials})
+    width = (end - start) / max(1, len(rounds))
+    return RoundColumns(
+        tuple(
+            RoundColumn(
+                number,
+                start + order * width,
+                start + (order + 1) * width,
+                tuple(sorted({trial.position for trial in trials if trial.round == number})),
+            )
+            for order, number in enumerate(rounds)
+        )
+    )

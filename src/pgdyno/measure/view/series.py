@@ -1,0 +1,167 @@
+"""Series of charts and of the tables behind them, from an experiment's blocks. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.stats import nested
+from pgdyno.stats.sample import Sample
+
+ROUNDS_FOR_AN_INTERVAL = 3
+"""With two the interval of a mean is so wide that it says nothing: Student's t is 12.7 at 95 %."""
+
+
+@dataclass(frozen=True)
+class TrialValues:
+    """One block of one workload, as a point. Rounds and blocks count from 1, as people do.
+
+    ``position`` is its place in time among the workload's blocks. ``void`` is why it does not count.
+    """
+
+    position: int
+    round: int
+    block: int
+    void: str | None
+
+
+@dataclass(frozen=True)
+class RatioPoint:
+    """variant/baseline in one block."""
+
+    trial: TrialValues
+    ratio: float
+
+
+@dataclass(frozen=True)
+class ValuePoint:
+    """One arm's own value in one block."""
+
+    trial: TrialValues
+    value: float
+
+
+@dataclass(frozen=True)
+class ArmSeries:
+    """One arm's values over the blocks of a workload."""
+
+    variant: str
+    points: tuple[ValuePoint, ...]
+
+
+@dataclass(frozen=True)
+class SeriesEstimate:
+    """A variant's geometric mean over the rounds that count, with its t interval at the design's level.
+
+    ``bounds`` is None where fewer than three rounds count, or all are exactly alike. Of amounts that are 0
+    somewhere it is the arithmetic mean, without bounds.
+    """
+
+    mean: float
+    bounds: tuple[float, float] | None
+    rounds: int
+
+
+def blocks_of(experiment: Experiment, workload: str) -> tuple[tuple[TrialValues, Block], ...]:
+    """Return a workload's blocks in the order in which they ran."""
+    found = sorted(
+        (block for block in experiment.blocks if block.workload == workload),
+        key=lambda block: (block.round, block.started_ns, block.index),
+    )
+    return tuple(
+        (TrialValues(position, block.round + 1, block.index + 1, block.void), block)
+        for position, block in enumerate(found)
+    )
+
+
+def ratios(
+    experiment: Experiment, workload: str, metric: str, variant: str, baseline: str
+) -> tuple[RatioPoint, ...]:
+    """Return variant/baseline per block, for the blocks in which both were measured."""
+    points = []
+    for trial, block in blocks_of(experiment, workload):
+        above, below = value_in(block, variant, metric), value_in(block, baseline, metric)
+        if above is not None and below is not None and above > 0 and below > 0:
+            void = block.void_for(variant, baseline)
+            points.append(RatioPoint(replace(trial, void=void), above / below))
+    return tuple(points)
+
+
+def arm_series(experiment: Experiment, workload: str, metric: str) -> tuple[ArmSeries, ...]:
+    """Return every arm's own values per block; arms in the experiment's order."""
+    blocks = blocks_of(experiment, workload)
+    return tuple(
+        ArmSeries(
+            variant.name,
+            tuple(
+                ValuePoint(replace(trial, void=block.void_for(variant.name)), value)
+                for trial, block in blocks
+                if (value := value_in(block, variant.name, metric)) is not None
+            ),
+        )
+        for variant in experiment.variants
+    )
+
+
+def typical(experiment: Experiment, workload: str, metric: str, variant: str) -> float | None:
+    """Return the geometric mean over the counted blocks: its ratio between arms is the effect's scale."""
+    values = [
+        value
+        for _, block in blocks_of(experiment, workload)
+        if not block.void_for(variant)
+        and (value := value_in(block, variant, metric)) is not None
+        and value > 0
+    ]
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+def estimates(experiment: Experiment, workload: str, metric: str) -> dict[str, SeriesEstimate]:
+    """Return every variant's mean over the rounds that count; variants without one are left out."""
+    found = {}
+    for arm in arm_series(experiment, workload, metric):
+        rounds: dict[int, list[float]] = {}
+        for point in arm.points:
+            if point.trial.void is None:
+                rounds.setdefault(point.trial.round, []).append(point.value)
+        if rounds:
+            found[arm.variant] = _estimate(list(rounds.values()), experiment.design.level)
+    return found
+
+
+def _estimate(rounds: Sequence[Sequence[float]], level: float) -> SeriesEstimate:
+    if any(value <= 0 for values in rounds for value in values):
+        return SeriesEstimate(fmean(map(fmean, rounds)), None, len(rounds))
+    sample = Sample.of([[math.log(value) for value in values] for values in rounds])
+    mean = math.exp(fmean(sample.round_means))
+    spread = max(sample.round_means) - min(sample.round_means)
+    if sample.rounds < ROUNDS_FOR_AN_INTERVAL or spread < nested.RESOLUTION:
+        return SeriesEstimate(mean, None, sample.rounds)
+    estimated = nested.estimate(sample)
+    bounds = nested.ratio_interval(estimated, float(nested.critical_t(estimated, level)), level)
+    return SeriesEstimate(mean, (bounds.low, bounds.high), sample.rounds)
+
+
+def metrics_of(experiment: Experiment, workload: str) -> tuple[str, ...]:
+    """Return the metrics that any arm has in any block, in the order of first appearance."""
+    return tuple(
+        dict.fromkeys(
+            metric
+            for _, block in blocks_of(experiment, workload)
+            for arm in block.arms
+            for metric in arm.values
+        )
+    )
+
+
+def value_in(block: Block, variant: str, metric: str) -> float | None:
+    """Return an arm's value in a block, None where there is no finite one."""
+    arm = _arm(block.arms, variant)
+    value = arm.values.get(metric) if arm else None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _arm(arms: Sequence[ArmBlock], variant: str) -> ArmBlock | None:
+    return next((arm for arm in arms if arm.variant == variant), None)

@@ -1,0 +1,120 @@
+"""Blocks and parts of blocks that do not count: the rules, with the values seen, and the reasons. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+
+from pgdyno.base import numbers
+from pgdyno.measure.blocks.apart import APART
+from pgdyno.measure.blocks.blocks import BY_OTHERS
+from pgdyno.measure.blocks.disturbance import LEFT_OUT
+from pgdyno.measure.blocks.drains import DIFFERENCE
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import DRAIN_SHARE
+from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+
+_VOID_RULES = {
+    "steal_share": "CPU time stolen by the hypervisor",
+    "foreign_cpu_share": "CPU time taken by other processes",
+    "client_saturation_share": "load generator's CPUs busy, when pinned apart",
+    "schedule_lag_share": "how much longer than planned all turns were",
+}
+_OF_SEVERAL_HOSTS = {APART: "a variant's turns that load hosts may have begun too far apart"}
+
+
+def void_rule_table(experiment: Experiment) -> Table:
+    """Return the rules that make a block void, with the largest value that any block has shown.
+
+    What others take is of the part that counts, where parts of blocks can be left out.
+    """
+    limits = experiment.design.thresholds
+    rows, is_of_several = [], any(APART in audit for audit in _audits(experiment))
+    for name, words in {**_VOID_RULES, **(_OF_SEVERAL_HOSTS if is_of_several else {})}.items():
+        seen = [audit[name] for audit in _audits(experiment) if name in audit]
+        highest = numbers.share(max(seen), 1) if seen else "not read"
+        limit = getattr(limits, name)
+        unless = ", and twice the median" if name in BY_OTHERS else ""
+        above = f"above {numbers.share(limit)}{unless}" if limit < 1 else "none, see above"
+        rows.append((words, above, highest))
+    if left_out := [audit[LEFT_OUT] for audit in _audits(experiment) if LEFT_OUT in audit]:
+        rows.append(("part of a block left out for that", "half", numbers.share(max(left_out), 1)))
+    rows.append(
+        (
+            "void blocks, then the report begins with it",
+            f"above {numbers.share(limits.void_block_share)}",
+            _void(experiment),
+        )
+    )
+    return Table(
+        "When a block is void; no rule looks at the measured result",
+        columns("Rule", "Limit", "Highest seen", numbers_from=1),
+        tuple(rows),
+    )
+
+
+def drain_table(experiment: Experiment) -> Table:
+    """Return how much of the turns their ends took, and how far variants were apart; empty if unknown."""
+    rows = []
+    for workload in experiment.workloads:
+        blocks = [block for block in experiment.blocks if block.workload == workload]
+        apart = [block.audit[DIFFERENCE] for block in blocks if DIFFERENCE in block.audit]
+        for variant in experiment.variants:
+            shares = [
+                arm.values[DRAIN_SHARE]
+                for block in blocks
+                for arm in block.arms
+                if arm.variant == variant.name and DRAIN_SHARE in arm.values
+            ]
+            if shares:
+                highest = numbers.share(max(apart), 1) if apart else NOTHING
+                seen = (statistics.mean(shares), max(shares))
+                rows.append((workload, variant.name, *(numbers.share(one, 1) for one in seen), highest))
+    return Table(
+        "Ends of turns, in which transactions end and none begins: share of the turns, which counts for no "
+        "throughput",
+        columns("Workload", "Variant", "Mean", "Highest", "Largest difference in a block", numbers_from=2),
+        tuple(rows),
+    )
+
+
+def _audits(experiment: Experiment) -> Iterator[Mapping[str, float]]:
+    """Return the inputs of the void rules, of blocks and of arms with trials of their own."""
+    for block in experiment.blocks:
+        yield block.audit
+        yield from (arm.audit for arm in block.arms)
+
+
+def void_block_table(experiment: Experiment) -> Table:
+    """Return the void blocks and why."""
+    rows = [
+        (block.workload, str(block.round + 1), str(block.index + 1), reason)
+        for block in experiment.blocks
+        for reason in block.void_reasons
+    ]
+    titles = (Column("Workload"), Column("Round", is_number=True), Column("Block", is_number=True))
+    return Table("Blocks that do not count, and why", (*titles, Column("Why")), tuple(rows))
+
+
+def left_out_table(experiment: Experiment) -> Table:
+    """Return the blocks of which a part does not count; empty if all of them count as a whole."""
+    rows = [
+        (block.workload, str(block.round + 1), str(block.index + 1), numbers.share(block.audit[LEFT_OUT], 1))
+        for block in experiment.blocks
+        if block.audit.get(LEFT_OUT, 0.0) > 0
+    ]
+    return Table(
+        "Blocks of which a part is left out: others took more of the CPUs in it than usual",
+        (Column("Workload"), *columns("Round", "Block", "Left out", numbers_from=0)),
+        tuple(rows),
+    )
+
+
+def _void(experiment: Experiment) -> str:
+    if not experiment.blocks:
+        return "no blocks"
+    count = len(experiment.blocks)
+    void = sum(1 for block in experiment.blocks if block.void)
+    partly = sum(1 for block in experiment.blocks if block.void_reasons) - void
+    others = f"; in {partly} more, the trial of an arm" if partly else ""
+    return f"{void} of {count} ({numbers.share(void / count, 0)}){others}"

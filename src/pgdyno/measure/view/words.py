@@ -1,0 +1,279 @@
+"""Verdicts and answers in plain words, for the page and for the terminal. Pure.
+
+The decision is taken from the verdict and never made here; words only say what was decided.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.base import numbers
+from pgdyno.base.text import listed, sentence
+from pgdyno.measure.records.recorded_facts import fact_at
+from pgdyno.measure.verdicts.analysis import is_comparable
+from pgdyno.measure.verdicts.failures import is_forbidden
+from pgdyno.measure.verdicts.scaling import CurveKnee, knees
+from pgdyno.measure.view.step_names import step_names, tpch_runs
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
+from pgdyno.model.experiments.verdict import Decision, Verdict
+from pgdyno.model.plans.recipe import patches_in
+
+_DIRECTIONS = {
+    THROUGHPUT: ("more transactions per second", "fewer transactions per second"),
+    "server_cpu_us_per_transaction": (
+        "more server CPU per transaction",
+        "less server CPU per transaction",
+    ),
+}
+"""How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
+
+_PATCHED = "PATCHED:"  # as the notes of an experiment have it
+SINGULARS = {"rows": "row", "queries": "query", "operations": "operation", "executions": "execution"}
+"""What is counted, by the word for many of them; "operations" is said of different ones together."""
+
+_SYMBOLS = {
+    Decision.BETTER: "✓",
+    Decision.WORSE: "✗",
+    Decision.EQUIVALENT: "=",
+    Decision.INCONCLUSIVE: "?",
+}
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The sign of a decision, and its meaning."""
+
+    symbol: str
+    decision: str
+    words: str
+
+
+def emulation_warning(experiment: Experiment) -> str | None:
+    """Return the warning on figures from an emulator; None without one."""
+    if not experiment.emulated_machine:
+        return None
+    return (
+        f"EMULATED: the server was built for {experiment.emulated_machine} and ran emulated. Its results "
+        "are shown; its speed is not known"
+    )
+
+
+def patch_warnings(experiment: Experiment) -> list[str]:
+    """Return the notes on patched servers, or else a warning by the baseline server's own word."""
+    noted = [note for note in experiment.notes if note.startswith(_PATCHED)]
+    patches = ", ".join(patches_in(str(fact_at(experiment.server, "capabilities.build_flags"))))
+    if noted or not patches:
+        return noted
+    return [f"{_PATCHED} the server is not PostgreSQL as it was released: {patches}"]
+
+
+SIGNS = tuple(
+    Sign(_SYMBOLS[decision], str(decision), words)
+    for decision, words in (
+        (Decision.BETTER, "better"),
+        (Decision.WORSE, "worse"),
+        (Decision.EQUIVALENT, "no difference that matters"),
+        (Decision.INCONCLUSIVE, "cannot tell"),
+    )
+)
+"""What the signs in tables and charts mean."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One verdict in words: ``figure`` and ``claim`` make the headline, ``support`` backs it.
+
+    ``reason`` says why nothing was decided; empty where something was.
+    """
+
+    figure: str
+    claim: str
+    support: str
+    reason: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The headline as one sentence."""
+        return f"{self.figure} {self.claim}"
+
+
+def metric_of(name: str, operation: str | None = None) -> Metric:
+    """Return a metric in terms of its operation: "rows", "queries", or None for transactions.
+
+    A metric that this version does not know is shown by its name.
+    """
+    metric = METRICS.get(name) or Metric(name, name, "", Better.NEITHER)
+    if name not in METRICS or operation is None:
+        return metric
+    return replace(metric, title=counted(metric.title, operation), unit=counted(metric.unit, operation))
+
+
+def counted(text: str, operation: str | None) -> str:
+    """Return a text with rows or queries in place of transactions."""
+    if operation is None:
+        return text
+    singular = SINGULARS.get(operation, operation)
+    return text.replace("transactions", operation).replace("transaction", singular)
+
+
+def direction_hint(metric: Metric) -> str:
+    """Return which direction is an improvement, in words."""
+    return "" if metric.better is Better.NEITHER else f"{metric.better} is better"
+
+
+def symbol(decision: Decision) -> str:
+    """Return a sign that tells decisions apart without colour."""
+    return _SYMBOLS[decision]
+
+
+def legend(margin: float) -> str:
+    """Return the meaning of the signs, in one line."""
+    return "  ".join(
+        f"{sign.symbol} {sign.words}"
+        + (f" (±{numbers.share(margin)})" if sign.decision == Decision.EQUIVALENT else "")
+        for sign in SIGNS
+    )
+
+
+def state(verdict: Verdict, margin: float, operation: str | None = None) -> Statement:
+    """Return a verdict in plain words. ``margin`` is the equivalence margin, e.g. 0.02.
+
+    ``operation`` is what the workload counts, if not transactions.
+    """
+    title = metric_of(verdict.metric, operation).title
+    if verdict.decision is Decision.INCONCLUSIVE or verdict.effect is None:
+        return Statement("Not decided", f"for {title}", _measured(verdict), verdict.reason)
+    if verdict.decision is Decision.EQUIVALENT:
+        claim = f"in {title} beyond ±{numbers.share(margin)}"
+        return Statement("No difference", claim, _measured(verdict))
+    claim = counted(_direction(verdict.metric, is_rise=verdict.effect > 1), operation)
+    return Statement(effect_text(verdict).lstrip(f"+{numbers.MINUS}"), claim, _interval(verdict))
+
+
+def effect_text(verdict: Verdict) -> str:
+    """Return the effect with the decimals of its interval."""
+    if verdict.effect is None:
+        return "no estimate"
+    if verdict.interval is None:
+        return numbers.change(verdict.effect)
+    return numbers.change_within(verdict.effect, verdict.interval.low, verdict.interval.high)
+
+
+def answers(experiment: Experiment) -> tuple[str, ...]:
+    """Return the experiment's answer, a sentence or two per variant: gains and losses by workload."""
+    if found := knees(experiment):
+        return tuple(_answer_of_curve(experiment, one) for one in found)
+    if not experiment.verdicts:
+        return (
+            "There is no verdict: nothing was compared."
+            if experiment.is_complete
+            else "There is no verdict yet: the experiment was interrupted before one could be made.",
+        )
+    variants = dict.fromkeys(verdict.variant for verdict in experiment.verdicts)
+    return tuple(
+        _answer_for(
+            experiment,
+            [verdict for verdict in experiment.verdicts if verdict.variant == variant],
+            variant if len(variants) > 1 else None,
+        )
+        for variant in variants
+    )
+
+
+def _answer_of_curve(experiment: Experiment, found: CurveKnee) -> str:
+    so_far = "" if experiment.is_complete else ", as far as it was measured"
+    if found.knee is None:
+        return f"{found.curve}: too few rounds count to say anything{so_far}."
+    unit = found.unit.removesuffix("s") if str(found.knee) == "1" else found.unit
+    return f"{found.curve}: the knee is {found.knee} {unit}{so_far}."
+
+
+def primary_metric(verdicts: Iterable[Verdict]) -> str:
+    """Return the metric that leads: throughput, or the first one there is when it was not judged."""
+    names = [verdict.metric for verdict in verdicts]
+    return THROUGHPUT if THROUGHPUT in names or not names else names[0]
+
+
+def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: str | None) -> str:
+    leading = primary_metric(verdicts)
+    found_on: dict[str, list[Verdict]] = {words: [] for words in (*_ANSWERS.values(), _MISSED, _FAILED)}
+    for v in verdicts:
+        if v.metric == leading:
+            kept = is_comparable(experiment.blocks, v.workload, v.variant, v.baseline)
+            words = _ANSWERS[v.decision] if kept else _MISSED
+            words = _FAILED if is_forbidden(v, experiment.blocks) else words
+            found_on[words].append(v)
+    if experiment.tpch:  # of two dozen queries, only those are named that got better or worse
+        for decision in (Decision.EQUIVALENT, Decision.INCONCLUSIVE):
+            alike = found_on[_ANSWERS[decision]]
+            alike[:] = [v for v in alike if v.workload in tpch_runs(experiment)]
+    parts = [f"{words} {_where(experiment, found)}" for words, found in found_on.items() if found]
+    costs: dict[str, list[Verdict]] = {}
+    for v in verdicts:
+        if v.metric != leading and v.decision is Decision.WORSE:
+            title = metric_of(v.metric, experiment.operations.get(v.workload)).title
+            costs.setdefault(title, []).append(v)
+    worse = [f"{title} on {_where(experiment, found)}" for title, found in costs.items()]
+    found = "; ".join(parts) + (f". Worse: {'; '.join(worse)}" if worse else "")
+    return f"{variant}: {found}." if variant else f"{sentence(found)}."
+
+
+def _where(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
+    """Return the workloads of verdicts that say the same; cells of a grid are counted by load."""
+    names = step_names(experiment)
+    places: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        cell = experiment.cells.get(verdict.workload)
+        places.setdefault(cell.load if cell else names.get(verdict.workload, verdict.workload), []).append(
+            verdict
+        )
+    loads = Counter(cell.load for cell in experiment.cells.values())
+    return listed(
+        [
+            f"{place} ({len(found)} of {loads[place]} cells{_effects(found)})" if place in loads else place
+            for place, found in places.items()
+        ]
+    )
+
+
+def _effects(verdicts: Sequence[Verdict]) -> str:
+    """Return how large the effects are that were shown."""
+    shown = (Decision.BETTER, Decision.WORSE)
+    effects = [v.effect for v in verdicts if v.effect is not None and v.decision in shown]
+    if len(effects) < 2:
+        return "".join(f", {numbers.change(effect)}" for effect in effects)
+    return f", {numbers.change_range(min(effects), max(effects))}"
+
+
+_ANSWERS = {
+    Decision.BETTER: "better on",
+    Decision.WORSE: "worse on",
+    Decision.EQUIVALENT: "no difference that matters on",
+    Decision.INCONCLUSIVE: "not decided on",
+}
+_MISSED = "background rate missed, so not compared, on"
+_FAILED = "too many transactions failed, so not compared, on"
+
+
+def _direction(metric: str, *, is_rise: bool) -> str:
+    rise, fall = _DIRECTIONS.get(
+        metric, (f"higher {metric_of(metric).title}", f"lower {metric_of(metric).title}")
+    )
+    return rise if is_rise else fall
+
+
+def _measured(verdict: Verdict) -> str:
+    if verdict.effect is None:
+        return ""
+    parts = (f"measured {effect_text(verdict)}", _interval(verdict))
+    return ", ".join(part for part in parts if part)
+
+
+def _interval(verdict: Verdict) -> str:
+    if verdict.interval is None:
+        return ""
+    level = numbers.share(verdict.interval.level)
+    return f"{level} interval {numbers.interval(verdict.interval)}"

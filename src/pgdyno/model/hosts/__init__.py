@@ -1,1 +1,0 @@
-"""A host and its values."""

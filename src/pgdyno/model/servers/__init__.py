@@ -1,1 +1,0 @@
-"""A server, its settings and its queries."""

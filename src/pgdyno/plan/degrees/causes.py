@@ -1,0 +1,176 @@
+"""Find the limit that decided a Gather's workers, by planning with one limit changed."""
+
+from __future__ import annotations
+
+from pgdyno.plan.degrees.inquiry import FREE_OF_COST, UNCAPPED, Inquiry
+from pgdyno.postgres.parallel_degree import Cause, ExplainedGather, Gather, Limit, Scan, SizeRule, Table
+from pgdyno.postgres.planner.parallel_plan import same_gather
+from pgdyno.postgres.planner.parallel_rule import workers_by_children, workers_by_size
+
+_NOT_A_TABLE = Table(
+    "?", is_system=True, kind="?", is_temporary=False, pages=0, parallel_workers=None
+)  # of an extension's scan
+
+
+def explain_gather(inquiry: Inquiry, gather: Gather) -> ExplainedGather:
+    """Say which limit decided the workers of a Gather that the planner has chosen by itself."""
+    known = inquiry.tables(gather.scans)
+    tables = tuple(known.get(scan.relation, _NOT_A_TABLE) for scan in gather.scans)
+    without = same_gather(inquiry.plan(inquiry.undebugged(UNCAPPED)), gather)
+    uncapped = None if without is None else without.workers
+    deciding = _deciding(inquiry, gather, tables, uncapped)
+    rule = None if deciding is None else _rule(inquiry, gather, *deciding, uncapped)
+    if gather.workers == inquiry.cap and _is_capped(inquiry, gather, tables, uncapped):
+        cause = _cap(inquiry, uncapped, deciding and deciding[1], rule)
+    elif _takes_more_for_children(inquiry, gather):
+        cause = _children(inquiry, gather)
+    elif deciding is None:
+        cause = not_found_out(f"the workers of {gather.name} come from no scan that is known here")
+    else:
+        cause = _of_scan(inquiry, *deciding, rule)
+    return ExplainedGather(gather, tables, (cause,), rule, uncapped)
+
+
+def by_size(table: Table, rule: SizeRule) -> str:
+    """Return, in words, the rule of the size with its numbers."""
+    steps = (
+        f"a worker comes at {max(rule.threshold, 1):,} and one more with each tripling: {rule.workers} from "
+        f"{rule.from_pages:,}, {rule.workers + 1} from {rule.next_pages:,}"
+    )
+    if rule.pages is not None:
+        return f"{table.name} has {rule.pages:,} pages; {steps}"
+    what = "pages" if rule.setting is Limit.TABLE_SIZE else "pages of an index"
+    return f"by its estimate, which EXPLAIN does not show, the planner scans only some {what}; {steps}"
+
+
+def reloption(table: Table) -> Cause:
+    """Return the cause that the option of a table is."""
+    return Cause(
+        Limit.RELOPTION,
+        f"parallel_workers = {table.parallel_workers} of {table.name}",
+        "the option is set on the table, so that its size does not count",
+        f"ALTER TABLE {table.name} SET (parallel_workers = N); RESET (parallel_workers) lets the size count",
+        table.name,
+    )
+
+
+def not_found_out(why: str) -> Cause:
+    """Return the cause for the case that no limit was found."""
+    return Cause(Limit.NOT_FOUND_OUT, "a limit that was not found out", why, None)
+
+
+def _deciding(
+    inquiry: Inquiry, gather: Gather, tables: tuple[Table, ...], uncapped: int | None
+) -> tuple[Scan, Table] | None:
+    """Return the scan that gives the number: of an Append's children the one that gives most."""
+    pairs = list(zip(gather.scans, tables, strict=True))
+    if not gather.is_append:
+        return pairs[0] if pairs else None
+    wanted = uncapped or gather.workers
+
+    def nearness(pair: tuple[Scan, Table]) -> tuple[bool, int]:
+        own = _own_workers(inquiry, *pair, is_child=True)
+        return own == wanted, pair[1].pages
+
+    return max(pairs, key=nearness, default=None)
+
+
+def _own_workers(inquiry: Inquiry, scan: Scan, table: Table, *, is_child: bool) -> int | None:
+    """Return a scan's workers by PostgreSQL's rules; None if EXPLAIN does not show enough."""
+    if table.parallel_workers is not None:
+        return table.parallel_workers
+    if not _reads_all_pages(scan):
+        return None
+    return workers_by_size(table.pages, inquiry.pages(Limit.TABLE_SIZE), is_child=is_child)
+
+
+def _reads_all_pages(scan: Scan) -> bool:
+    return scan.name.endswith("Seq Scan")
+
+
+def _rule(
+    inquiry: Inquiry, gather: Gather, scan: Scan, table: Table, uncapped: int | None
+) -> SizeRule | None:
+    """Return the rule of the size as far as it is in force; None where the table's option is."""
+    if table.parallel_workers is not None:
+        return None
+    seen = uncapped or gather.workers
+    own = _own_workers(inquiry, scan, table, is_child=gather.is_append)
+    is_exact = own is not None and (uncapped is None or own == uncapped or gather.is_append)
+    setting = _deciding_size(inquiry, gather, scan)
+    return SizeRule(
+        setting, table.pages if is_exact else None, inquiry.pages(setting), own if own and is_exact else seen
+    )
+
+
+def _deciding_size(inquiry: Inquiry, gather: Gather, scan: Scan) -> Limit:
+    """Return which size decides: of a scan by an index it is the smaller number of the two."""
+    if scan.index is None:
+        return Limit.TABLE_SIZE
+    if scan.name.endswith("Index Only Scan"):
+        return Limit.INDEX_SIZE
+    without = inquiry.undebugged({**UNCAPPED, Limit.TABLE_SIZE.value: "0"})
+    changed = same_gather(inquiry.plan(without), gather)
+    is_table = changed is not None and changed.workers > gather.workers
+    return Limit.TABLE_SIZE if is_table else Limit.INDEX_SIZE
+
+
+def _is_capped(inquiry: Inquiry, gather: Gather, tables: tuple[Table, ...], uncapped: int | None) -> bool:
+    """Whether there would be more without the cap: by the plan, or by the rules where that is another one."""
+    if uncapped is not None:
+        return uncapped > gather.workers
+    own = [
+        _own_workers(inquiry, scan, table, is_child=gather.is_append)
+        for scan, table in zip(gather.scans, tables, strict=True)
+    ]
+    return any(workers is None or workers > gather.workers for workers in own)
+
+
+def _cap(inquiry: Inquiry, uncapped: int | None, table: Table | None, rule: SizeRule | None) -> Cause:
+    wanted = uncapped or (rule.workers if rule else None)
+    why = f"without it there would be {wanted}" if wanted else "the scan reaches it"
+    if rule is not None and table is not None and rule.pages is not None and rule.workers == wanted:
+        why += f": {by_size(table, rule)}"
+    elif table is not None and table.parallel_workers is not None:
+        why += f": parallel_workers = {table.parallel_workers} of {table.name}"
+    remedy = f"SET max_parallel_workers_per_gather = {wanted or 'N'}"
+    return Cause(Limit.CAP, inquiry.shown(Limit.CAP), why, remedy)
+
+
+def _takes_more_for_children(inquiry: Inquiry, gather: Gather) -> bool:
+    """Whether a Parallel Append has workers that its children alone would not have given it."""
+    if not gather.is_append:
+        return False
+    off = {Limit.CHILDREN.value: "off", **FREE_OF_COST}
+    without = same_gather(inquiry.plan(inquiry.undebugged(off)), gather)
+    return without is None or without.workers < gather.workers
+
+
+def _children(inquiry: Inquiry, gather: Gather) -> Cause:
+    count = len(gather.scans)
+    shared = f", here of {count} scans," if workers_by_children(count) == gather.workers else ""
+    return Cause(
+        Limit.CHILDREN,
+        "the number of children of a Parallel Append",
+        f"with {inquiry.shown(Limit.CHILDREN)} it takes at least the binary logarithm of its "
+        f"children{shared} plus one, however small they are: {gather.workers}",
+        "ALTER TABLE … SET (parallel_workers = N) on one of them, if there are to be more",
+    )
+
+
+def _of_scan(inquiry: Inquiry, scan: Scan, table: Table, rule: SizeRule | None) -> Cause:
+    if rule is None:
+        return reloption(table)
+    thing = table.name if rule.setting is Limit.TABLE_SIZE else f"index {scan.index}"
+    return Cause(
+        rule.setting,
+        f"the size of {thing}",
+        f"{by_size(table, rule)} ({inquiry.shown(rule.setting)})",
+        _size_remedy(table, rule),
+    )
+
+
+def _size_remedy(table: Table, rule: SizeRule) -> str:
+    if table.is_system:  # whose options ALTER TABLE refuses to set
+        return f"SET {rule.setting.value} to less, for more workers"
+    return f"ALTER TABLE {table.name} SET (parallel_workers = N)"

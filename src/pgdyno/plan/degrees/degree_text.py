@@ -1,0 +1,165 @@
+"""A query's degree as terminal text: the answer, its numbers, and the remedies. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.postgres.parallel_degree import Cause, Degree, DegreeAdvice, ExplainedGather, Limit, Pools
+
+WIDTH = 100
+_INDENT = "  "
+_NAME_WIDTH = 34
+_LISTED = 10  # of the partitions of a table there may be thousands
+
+
+def degree_text(degree: Degree, *, width: int = WIDTH) -> str:
+    """Return the readable answer, ending with a newline."""
+    sections = [
+        [_wrapped(headline(degree), width, "")],
+        *([*_gather(one, width)] for one in degree.gathers),
+        [*_why(degree, width)],
+        [*_alternatives(degree, width)],
+        [*_tables(degree)],
+        [*_settings(degree)],
+        [*_pools(degree, width)],
+        [*_notes(degree, width)],
+        [*_advice(degree.advice, width)],
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def headline(degree: Degree) -> str:
+    """Return the answer in a line: ``4 workers planned: max_parallel_workers_per_gather = 4 decided``."""
+    text = f"{_workers(degree.planned)} planned: {_decided(degree.causes)}"
+    if degree.pool_limit is None:
+        return text
+    return f"{text}; {degree.launchable} of them can be launched now, by {_pool(degree)}"
+
+
+def _decided(causes: Sequence[Cause]) -> str:
+    """Describe the causes that decided; missing ones decide nothing."""
+    missing = ["no table is read" for cause in causes if cause.limit is Limit.NO_TABLE]
+    deciding = [cause for cause in causes if cause.limit is not Limit.NO_TABLE]
+    if not deciding:
+        return missing[0]
+    verb = "" if deciding[0].limit is Limit.NOT_FOUND_OUT else " decided"
+    return ", and ".join([f"{' and '.join(cause.what for cause in deciding)}{verb}", *missing])
+
+
+def _pool(degree: Degree) -> str:
+    limit = degree.pool_limit or Limit.POOL
+    return f"{limit} = {degree.settings[limit]}"
+
+
+def _gather(one: ExplainedGather, width: int) -> Iterator[str]:
+    gather = one.gather
+    over = ", ".join(f"{scan.name} on {scan.relation}" for scan in gather.scans[:3])
+    more = f" and {len(gather.scans) - 3} more" if len(gather.scans) > 3 else ""
+    yield _wrapped(f"{gather.name}: {_workers(gather.workers)}{', ' if over else ''}{over}{more}", width, "")
+    yield from _causes(one.causes, width)
+    if one.uncapped_workers is not None and all(cause.limit is not Limit.CAP for cause in one.causes):
+        yield f"{_INDENT}without max_parallel_workers_per_gather: {_workers(one.uncapped_workers)}"
+
+
+def _why(degree: Degree, width: int) -> Iterator[str]:
+    if not degree.gathers:
+        yield "Why none"
+        yield from _causes(degree.causes, width)
+
+
+def _causes(causes: tuple[Cause, ...], width: int) -> Iterator[str]:
+    for cause in causes:
+        yield _wrapped(f"{cause.what}: {cause.why}", width, _INDENT)
+        if cause.remedy:
+            yield _wrapped(f"to change it: {cause.remedy}", width, 2 * _INDENT)
+
+
+def _alternatives(degree: Degree, width: int) -> Iterator[str]:
+    if degree.alternatives:
+        yield "One of these instead would do as well"
+        yield from _causes(degree.alternatives, width)
+
+
+def _tables(degree: Degree) -> Iterator[str]:
+    if degree.tables:
+        yield f"{'Tables':<{_NAME_WIDTH + 2}}  pages        parallel_workers"
+    largest = sorted(degree.tables, key=lambda table: -table.pages)
+    for table in largest[:_LISTED]:
+        option = "not set" if table.parallel_workers is None else str(table.parallel_workers)
+        yield f"{_INDENT}{table.name:<{_NAME_WIDTH}}  {table.pages:<11,}  {option}"
+    if len(largest) > _LISTED:
+        yield f"{_INDENT}and {len(largest) - _LISTED} smaller ones"
+
+
+def _settings(degree: Degree) -> Iterator[str]:
+    yield "Settings"
+    for name, value in degree.settings.items():
+        yield f"{_INDENT}{name:<{_NAME_WIDTH}}  {value}"
+
+
+def _pools(degree: Degree, width: int) -> Iterator[str]:
+    pools = degree.pools
+    yield "Workers in use now"
+    parallel = _in_use(pools.parallel_in_use, pools.max_parallel_workers)
+    yield f"{_INDENT}{'parallel':<{_NAME_WIDTH}}  {parallel}"
+    yield f"{_INDENT}{'all, others included':<{_NAME_WIDTH}}  {_all_in_use(pools)}"
+    if degree.planned and degree.launchable is not None:
+        yield _wrapped(f"{degree.launchable} of {degree.planned} planned can be launched now", width, _INDENT)
+
+
+def _in_use(used: Fact[int], of: int) -> str:
+    return (
+        f"unknown of {of}: {used.value.reason}"
+        if isinstance(used.value, Unknown)
+        else f"{used.value} of {of}"
+    )
+
+
+def _all_in_use(pools: Pools) -> str:
+    parallel, others = pools.parallel_in_use.or_none(), pools.others_in_use.or_none()
+    used = "unknown" if parallel is None or others is None else str(parallel + others)
+    return f"{used} of {pools.max_worker_processes}"
+
+
+def _notes(degree: Degree, width: int) -> Iterator[str]:
+    for note in degree.notes:
+        yield _wrapped(f"note: {note}", width, "")
+
+
+def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
+    if advice is None:
+        return
+    if advice.obstacle is not None:
+        none = "No statement leads" if advice.is_certain else "No statement was found that leads"
+        yield _wrapped(f"{none} to {_workers(advice.workers)}: {advice.obstacle}", width, "")
+        return
+    if not advice.steps:
+        yield f"To get {_workers(advice.workers)}: nothing has to change"
+        return
+    yield f"To get {_workers(advice.workers)}"
+    for step in advice.steps:
+        yield f"{_INDENT}{step.statement};"
+        yield _wrapped(f"-- {'tried; ' if step.is_tried else ''}{step.note}", width, 2 * _INDENT)
+    if any(step.statement.startswith("SET ") for step in advice.steps):
+        yield f"{_INDENT}ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep the value"
+    if advice.tried_workers is None:
+        yield f"{_INDENT}this was not tried by EXPLAIN: no setting has the effect of a table's option"
+    else:
+        yield f"{_INDENT}with what was tried, EXPLAIN on this server plans {_workers(advice.tried_workers)}"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'' if count == 1 else 's'}"
+
+
+def _wrapped(text: str, width: int, indent: str) -> str:
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + 2 * _INDENT,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

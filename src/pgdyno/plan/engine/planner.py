@@ -1,0 +1,234 @@
+"""Run the levers in order and check the result: the only maker of plans.
+
+Each lever sees what the ones before it planned. Every value is checked against the live ``pg_settings``;
+a value the server would not take is a fault in the lever and stops everything, it is never clamped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pgdyno.base.errors import SettingError
+from pgdyno.base.facts import Fact
+from pgdyno.host.host import Host
+from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.model.plans.plan import (
+    CACHE_KINDS,
+    HOST_KINDS,
+    HUGE_PAGES,
+    PROCESS,
+    SERVER,
+    SETTING,
+    Layer,
+    Plan,
+    PlanLine,
+    Skipped,
+)
+from pgdyno.plan.engine.durability import LOCKED_SETTINGS, check_durability
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.findings import findings_for
+from pgdyno.plan.engine.memory_proof import check_memory_proof, memory_proof
+from pgdyno.plan.engine.resources import Figures, proven_host, resources_of, with_pool_changed
+from pgdyno.plan.levers import load
+from pgdyno.plan.levers._contract import Goal, Lever, LeverModule, PlanContext, Probe, matches, why_absent
+from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.postgres.server import Server
+from pgdyno.postgres.statements import WorkloadStatements
+
+_BY_NAME = "possible here, and planned only if it is named: --lever {}"
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """A request for a plan.
+
+    ``statements``, ``commits`` and ``sessions`` are of a scratch server; None: it is another. ``named`` are
+    levers that are planned alone, whatever their layers; empty: all of ``layers``. ``with_unmeasured``: what
+    servers that take turns cannot differ in is planned as well, because trials measure it, or the user wants
+    it all the same.
+    """
+
+    figures: Figures = field(default_factory=Figures)
+    layers: tuple[Layer, ...] = (Layer.APPLICATION,)
+    named: tuple[str, ...] = ()
+    goal: Goal = Goal.OLTP
+    probe: Probe | None = None
+    may_change_host: bool = True
+    builds: tuple[KnownBuild, ...] | None = None
+    statements: Fact[tuple[WorkloadStatements, ...]] | None = None
+    commits: Fact[CommitGrouping] | None = None
+    sessions: int | None = None
+    with_unmeasured: bool = False
+
+
+def make_plan(
+    host: Host | None,
+    server: Server,
+    request: PlanRequest = PlanRequest(),
+    *,
+    levers: Mapping[str, LeverModule] | None = None,
+) -> Plan:
+    """Return the ordered changes for one server, with memory proof, findings and skipped levers.
+
+    Raises: MemoryProofError if the outcome would not fit into memory; UsageError if the stated figures
+    contradict the host; SettingError or DurabilityError only for a fault in a lever.
+    """
+    ctx = context_of(host, server, request)
+    planned = run_levers(load() if levers is None else levers, ctx, request)
+    lines, settings = planned.lines, planned.settings
+    check_durability(settings.planned, server)
+    resources = with_pool_changed(ctx.resources, _added_huge_pages(lines))
+    proof = memory_proof(settings, resources)
+    if proof is not None:
+        check_memory_proof(proof, settings, resources)
+    return Plan(lines, planned.skipped, findings_for(server, lines), proof, planned.unmeasured)
+
+
+def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanContext:
+    """Return the initial context of the levers.
+
+    Raises: UsageError if the stated figures contradict the host.
+    """
+    return PlanContext(
+        settings=EffectiveSettings(server),
+        resources=resources_of(host, server, request.figures),
+        connections=request.figures.connections,
+        host=proven_host(host, server),
+        goal=request.goal,
+        probe=request.probe,
+        may_change_host=request.may_change_host,
+        builds=request.builds,
+        statements=request.statements,
+        commits=request.commits,
+        sessions=request.sessions,
+    )
+
+
+@dataclass(frozen=True)
+class PlannedLines:
+    """The lines of levers, the levers that planned nothing, and the settings with all lines."""
+
+    lines: tuple[PlanLine, ...]
+    unmeasured: tuple[PlanLine, ...]
+    skipped: tuple[Skipped, ...]
+    settings: EffectiveSettings
+
+
+def run_levers(levers: Mapping[str, LeverModule], ctx: PlanContext, request: PlanRequest) -> PlannedLines:
+    """Ask the requested levers in order.
+
+    Raises: SettingError for a fault in a lever.
+    """
+    lines: list[PlanLine] = []
+    unmeasured: list[PlanLine] = []
+    skipped: list[Skipped] = []
+    for module in levers.values():
+        if not _is_requested(module.LEVER, request):
+            continue
+        is_measured = module.LEVER.takes_turns or request.with_unmeasured or bool(request.named)
+        before = lines if is_measured else [*lines, *unmeasured]
+        seen = replace(
+            ctx,
+            settings=ctx.settings.plus(_settings(before)),
+            resources=with_pool_changed(ctx.resources, _added_huge_pages(before)),
+            planned_files=_files(before),
+        )
+        outcome = plan_one(module, seen, already={line.change.lever for line in before})
+        if isinstance(outcome, Skipped):
+            skipped.append(outcome)
+        elif module.LEVER.is_named_only and module.LEVER.name not in request.named:
+            skipped.append(Skipped(module.LEVER.name, _BY_NAME.format(module.LEVER.name)))
+        else:
+            (lines if is_measured else unmeasured).extend(outcome)
+    return PlannedLines(tuple(lines), tuple(unmeasured), tuple(skipped), ctx.settings.plus(_settings(lines)))
+
+
+def _is_requested(lever: Lever, request: PlanRequest) -> bool:
+    return lever.name in request.named if request.named else lever.layer in request.layers
+
+
+def _settings(lines: Sequence[PlanLine]) -> dict[str, str]:
+    return {line.change.key: line.change.value for line in lines if line.change.kind == SETTING}
+
+
+def _added_huge_pages(lines: Sequence[PlanLine]) -> int:
+    pools = (line.change for line in lines if line.change.kind == HUGE_PAGES)
+    return sum(int(change.value) - int(change.current or 0) for change in pools)
+
+
+def _files(lines: Sequence[PlanLine]) -> dict[str, str]:
+    return {line.change.key: line.change.value for line in lines if line.change.kind in HOST_KINDS}
+
+
+def plan_one(
+    module: LeverModule, ctx: PlanContext, already: Collection[str] = ()
+) -> tuple[PlanLine, ...] | Skipped:
+    """Ask one lever for its lines and check them; skip it where it cannot or must not run.
+
+    Raises: SettingError if the lever proposes what this server would not accept.
+    """
+    lever = module.LEVER
+    obstacle = _obstacle(lever, ctx, already)
+    if obstacle is not None:
+        return Skipped(lever.name, obstacle)
+    try:
+        outcome = module.plan(ctx)
+        if isinstance(outcome, Skipped):
+            return outcome
+        for line in outcome:
+            _check(line, lever, ctx)
+    except SettingError as error:
+        raise SettingError(
+            f'lever "{lever.name}" planned a value that this server would not accept: {error.message}',
+            detail=error.detail,
+            hint="this is a fault in pgdyno; plan without this lever and report it",
+        ) from error
+    return tuple(replace(line, touches_wakeups=lever.touches_wakeups) for line in outcome)
+
+
+def _obstacle(lever: Lever, ctx: PlanContext, already: Collection[str]) -> str | None:
+    rivals = [name for name in lever.conflicts if name in already]
+    if rivals:
+        return f'excluded by lever "{rivals[0]}", which is in the plan'
+    if lever.settings and not any(map(ctx.settings.has, lever.settings)):
+        return f"PostgreSQL {ctx.server.version} has no {' or '.join(lever.settings)}"
+    if lever.watched and not any(map(ctx.files, lever.watched)):
+        return f"not available: {why_absent(ctx, lever)}"
+    if (lever.files or lever.divides_caches) and not ctx.may_change_host:
+        return "not available: only root may change the machine, and not in a container"
+    if (owner := ctx.owner_of(lever.files)) is not None:
+        return f"not available: {owner.warning}: {owner.instead}"
+    return ctx.unknown_need(lever)
+
+
+def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
+    key = line.change.key
+    if line.change.kind == SERVER:
+        if not lever.chooses_server or line.change.value not in {build.name for build in ctx.builds or ()}:
+            raise SettingError(f'"{line.change.value}" is not a build that this lever may choose')
+        return
+    if line.change.kind == PROCESS:
+        if key not in lever.process or not ctx.is_scratch:
+            raise SettingError(f'"{key}" is not a property of a process that this lever may plan here')
+        return
+    if line.change.kind in HOST_KINDS:
+        _check_of_machine(line, lever, ctx)
+        return
+    if key in LOCKED_SETTINGS or key not in lever.settings:
+        raise SettingError(f'"{key}" is not a setting this lever may touch')
+    if not ctx.settings.has(key):
+        raise SettingError(f'unrecognized configuration parameter "{key}"')
+    guc = ctx.settings.guc(key)
+    if guc.is_read_only:
+        raise SettingError(f'"{key}" is read-only on this server')
+    guc.check(line.change.value)
+
+
+def _check_of_machine(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
+    key = line.change.key
+    if line.change.kind in CACHE_KINDS:
+        if not lever.divides_caches:
+            raise SettingError(f'"{key}" divides the caches, which this lever may not do')
+    elif not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:
+        raise SettingError(f'"{key}" is not a file that this lever may touch')

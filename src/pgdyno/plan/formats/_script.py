@@ -1,0 +1,95 @@
+"""Scripts that give a plan to a provider's command line: a list of parameters, then the command.
+
+Comments may stand between the words of a bash array, so that each parameter has its own.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pgdyno.model.plans.plan import Effect, Plan, PlanLine
+from pgdyno.plan.formats._comments import comments, joined
+from pgdyno.plan.formats._contract import setting_lines, summary
+from pgdyno.plan.formats._expressible import encodable
+from pgdyno.plan.formats._targets import Selection, in_base_unit, is_boolean, select, target
+from pgdyno.postgres.server import Server
+
+_INDENT = "  "
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One setting as a provider takes it."""
+
+    name: str
+    value: str
+    needs_restart: bool
+
+    def assignment(self) -> str:
+        """Return the setting as name=value."""
+        return f"{self.name}={self.value}"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Differences between providers."""
+
+    target: str  # its data file
+    head: tuple[str, ...]  # how to run and to undo it
+    arguments: str  # lines that read the script's arguments
+    word: Callable[[Parameter], str]  # what stands in the list for a parameter
+    command: str  # lines that use the list, which is called parameters
+    on: str = "on"  # how it writes what is on,
+    off: str = "off"  # and what is off
+    more: str = ""  # words that end the list
+
+
+def script(plan: Plan, server: Server, provider: Provider) -> str:
+    """Return the script. Raises: SettingError for a setting that the server does not know."""
+    selection = select(plan, server, target(provider.target))
+    taken = setting_lines(selection.plan)
+    return joined(
+        "#!/usr/bin/env bash\n" + comments([f"pgdyno: {summary(selection.plan, server)}.", *provider.head]),
+        f"set -euo pipefail\n{provider.arguments}",
+        "parameters=(\n"
+        + "\n".join(_listed(line, server, provider, selection) for line in taken)
+        + (f"\n{_INDENT}{provider.more}" if provider.more else "")
+        + "\n)",
+        comments(selection.left_out),
+        provider.command,
+    )
+
+
+def parameter(line: PlanLine, server: Server, provider: Provider) -> Parameter:
+    """Return a planned setting as a provider takes it: a bare number in the server's own unit."""
+    change = line.change
+    value = as_taken(server, provider, change.key, change.value)
+    return Parameter(change.key, value, change.effect is Effect.RESTART)
+
+
+def as_taken(server: Server, provider: Provider, name: str, value: str) -> str:
+    """Return a number in the server's own unit, and booleans in the provider's words."""
+    bare = in_base_unit(server, name, value)
+    return {"on": provider.on, "off": provider.off}[bare] if is_boolean(server, name) else bare
+
+
+def undo_of(line: PlanLine, server: Server, provider: Provider) -> str:
+    """Say which value was there before, as it is written here."""
+    change = line.change
+    if change.current is None:
+        return "reset it to the provider's default"
+    bare = as_taken(server, provider, change.key, change.current)
+    return f"back to {bare}" + (f", which is {change.current}" if bare != change.current else "")
+
+
+def quoted(word: str) -> str:
+    """Quote a word of a shell. Raises: FormatError if it cannot be written in UTF-8, or has a NUL in it."""
+    return shlex.quote(encodable(word, "a shell script"))
+
+
+def _listed(line: PlanLine, server: Server, provider: Provider, selection: Selection) -> str:
+    remarks = selection.explain(line, undo_of(line, server, provider))
+    word = quoted(provider.word(parameter(line, server, provider)))
+    return f"{comments(remarks, indent=_INDENT)}\n{_INDENT}{word}"

@@ -1,0 +1,17 @@
+"""Amazon RDS for PostgreSQL: a script that changes a parameter group with the AWS command line."""
+
+from __future__ import annotations
+
+from pgdyno.model.plans.plan import Plan
+from pgdyno.plan.formats._amazon import parameter_groups
+from pgdyno.plan.formats._contract import Format
+from pgdyno.plan.formats._script import script
+from pgdyno.postgres.server import Server
+
+FORMAT = Format("rds", "Amazon RDS parameter group, by the AWS command line")
+PROVIDER = parameter_groups("db", "rds", "aws rds reboot-db-instance --db-instance-identifier INSTANCE")
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the script. Raises: SettingError for a setting that the server does not know."""
+    return script(plan, server, PROVIDER)

@@ -1,0 +1,123 @@
+"""A drop-in for the server's unit: limits that a plan needs, protection from the OOM killer, and trials.
+
+Sources: systemd.exec(5); PostgreSQL manual, "Linux Memory Overcommit"; src/backend/storage/aio/
+method_io_uring.c, which asks for ``ulimit -n`` of all processes and max_files_per_process together;
+io_uring_mlock_size(3): kernels before 5.12 count a ring's memory as locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgdyno.model.plans.plan import Plan
+from pgdyno.plan.formats._comments import comments, joined
+from pgdyno.plan.formats._contract import Format
+from pgdyno.plan.formats._expressible import plain
+from pgdyno.plan.formats._places import elsewhere
+from pgdyno.plan.formats._unit import unit_of
+from pgdyno.postgres.server import Server
+
+FORMAT = Format("systemd", "drop-in for the server's systemd unit")
+SOFT_LIMIT = 1024  # open files that systemd gives unless told: systemd-system.conf(5), DefaultLimitNOFILE
+GENEROUS = 65_536  # arbitrary; far above what the processes of one server take
+AUXILIARY_PROCESSES = 64  # as the lever io_method counts them
+_PROCESSES = (
+    "max_connections",
+    "max_worker_processes",
+    "max_wal_senders",
+    "autovacuum_worker_slots",
+    "autovacuum_max_workers",
+)
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the drop-in. Changes of the plan that a unit cannot hold are named in comments."""
+    unit = unit_of(server)
+    path = f"/etc/systemd/system/{unit}.d/60-pgdyno.conf"
+    then = f"systemctl daemon-reload && systemctl restart {unit}"
+    head = [
+        f"pgdyno: limits of the unit that runs PostgreSQL {server.version}.",
+        f"Install as {path}, then: {then}",
+        "Undo: delete the file, then the same commands.",
+        f"The unit is guessed from where the configuration lies: systemctl status {unit}",
+        f"Present values: systemctl show -p OOMScoreAdjust,LimitNOFILE,LimitMEMLOCK {unit}",
+    ]
+    return joined(
+        comments(head),
+        "[Service]",
+        *_oom_killer(),
+        *_open_files(plan, server),
+        *_locked_memory(plan, server),
+        *_to_try(plan),
+        comments(elsewhere(plan, ())),
+    )
+
+
+def _oom_killer() -> Iterator[str]:
+    remarks = [
+        "OOMScoreAdjust → -1000 (restart)",
+        "why: out of memory, the kernel kills a process; if that is the postmaster, every session ends.",
+        "It is exempted, and the two variables make its children go back to 0 by themselves.",
+        'source: PostgreSQL manual, "Linux Memory Overcommit"',
+    ]
+    yield (
+        f"{comments(remarks)}\nOOMScoreAdjust=-1000\n"
+        "Environment=PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj\nEnvironment=PG_OOM_ADJUST_VALUE=0"
+    )
+
+
+def _open_files(plan: Plan, server: Server) -> Iterator[str]:
+    needed = _files_needed(plan, server)
+    if needed <= SOFT_LIMIT:
+        stays = f"LimitNOFILE stays: each process needs {needed} files, and systemd gives {SOFT_LIMIT}."
+        yield comments([stays])
+        return
+    rings = " and, in each process, the rings of all of them" if _uses_io_uring(plan, server) else ""
+    remarks = [
+        f"LimitNOFILE → {max(GENEROUS, needed)} (restart); keep the unit's own if it is higher",
+        f"why: {needed} are needed, max_files_per_process{rings}; systemd gives {SOFT_LIMIT} unless told",
+        'source: PostgreSQL manual, "max_files_per_process"; its source, method_io_uring.c',
+    ]
+    yield f"{comments(remarks)}\nLimitNOFILE={max(GENEROUS, needed)}"
+
+
+def _locked_memory(plan: Plan, server: Server) -> Iterator[str]:
+    if _uses_io_uring(plan, server):
+        remarks = [
+            "LimitMEMLOCK → infinity (restart)",
+            "why: io_method is io_uring, and Linux before 5.12 counts its memory as locked: without room for",
+            "that the server does not start. On newer kernels the line does nothing",
+            "source: io_uring_mlock_size(3)",
+        ]
+        yield f"{comments(remarks)}\nLimitMEMLOCK=infinity"
+
+
+def _to_try(plan: Plan) -> Iterator[str]:
+    """Name, in comments, options of a server's start that no rule decides."""
+    trials = [one for one in plan.skipped if one.unit_lines]
+    if trials:
+        yield "# To try one at a time, and to keep if a measurement says so:"
+    for one in trials:
+        lines = "\n".join(f"#{plain(line, 'a unit of systemd')}" for line in one.unit_lines)
+        yield f"{comments([f'{one.lever}: {one.reason}'])}\n{lines}"
+
+
+def _files_needed(plan: Plan, server: Server) -> int:
+    own = _number(plan, server, "max_files_per_process")
+    if not _uses_io_uring(plan, server):
+        return own
+    return own + AUXILIARY_PROCESSES + sum(_number(plan, server, name) for name in _PROCESSES)
+
+
+def _uses_io_uring(plan: Plan, server: Server) -> bool:
+    return _value(plan, server, "io_method") == "io_uring"
+
+
+def _number(plan: Plan, server: Server, name: str) -> int:
+    return int(_value(plan, server, name) or 0)
+
+
+def _value(plan: Plan, server: Server, name: str) -> str | None:
+    """Return a setting's planned value; None if this server has no such setting."""
+    guc = server.settings.get(name)
+    return None if guc is None else guc.check(plan.settings.get(name, guc.setting))

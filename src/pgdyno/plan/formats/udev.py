@@ -1,0 +1,57 @@
+"""Udev rules: planned changes of disks (scheduler, read-ahead, requests) and network interfaces.
+
+A rule is applied when the device appears, at the start of the machine or later. Source: udev(7).
+"""
+
+from __future__ import annotations
+
+from pgdyno.model.plans.plan import Change, Plan, PlanLine
+from pgdyno.plan.formats._comments import comments, joined
+from pgdyno.plan.formats._contract import Format, counted, explanation
+from pgdyno.plan.formats._expressible import kernel_path, plain
+from pgdyno.plan.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
+from pgdyno.postgres.server import Server
+
+FORMAT = Format("udev", "udev rules for disks and network interfaces")
+_LANGUAGE = "a udev rule"
+PATH = "/etc/udev/rules.d/60-pgdyno.rules"
+RELOAD = "udevadm control --reload"
+TRIGGER = "udevadm trigger --action=change --subsystem-match=block --subsystem-match=net"
+
+
+def render(plan: Plan, server: Server) -> str:
+    """Return the rules. Values of other places are named in comments, with where they belong."""
+    lines = lines_in(plan, Place.UDEV)
+    head = [
+        f"pgdyno: {counted(len(lines), 'value')} of the machine of PostgreSQL {server.version}.",
+        f"Install as {PATH}, then: {RELOAD} && {TRIGGER}",
+        "Undo: delete the file, then restart the machine, or write the former values named below.",
+        "Names of disks may change from start to start where there are several. Then match a serial number:",
+        'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE shows it.',
+    ]
+    return joined(comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines)))
+
+
+def rules(plan: Plan) -> str:
+    """Return the rules alone, each below its explanation."""
+    return "\n\n".join(map(_block, lines_in(plan, Place.UDEV)))
+
+
+def _block(line: PlanLine) -> str:
+    undo = f"delete this file; until the next restart: {former_value(line.change)}"
+    return f"{comments(explanation(line, undo))}\n{rule(line.change)}"
+
+
+def rule(change: Change) -> str:
+    """Return a change as a rule. An interface that is given its name at the start is said to be moved.
+
+    Percent and dollar signs start substitutions there. Raises: FormatError for what a rule cannot hold.
+    """
+    file = device_file(kernel_path(change.key, _LANGUAGE))
+    value = plain(change.value, _LANGUAGE, refused='"\\').replace("%", "%%").replace("$", "$$")
+    assert file is not None  # noqa: S101 — what makes its place a udev rule
+    actions = "add|change|move" if file.subsystem == "net" else "add|change"
+    return (
+        f'ACTION=="{actions}", SUBSYSTEM=="{file.subsystem}", KERNEL=="{file.device}", '
+        f'ATTR{{{file.attribute}}}="{value}"'
+    )

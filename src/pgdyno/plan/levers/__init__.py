@@ -1,0 +1,66 @@
+"""The catalogue of levers, found by walking the package: one file adds one lever, or a table of checks.
+
+Every module of a layer's package is a lever, or has ``CHECKS``; what several share begins with ``_``.
+``_contract.py`` says what a lever is; ``engine/`` has the facts that levers see, the proofs, and the planner
+that runs them. Start reading at ``_contract.py``. The contract tests in ``tests/contract/test_levers.py`` run
+over every entry.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from graphlib import TopologicalSorter
+from types import MappingProxyType
+
+from pgdyno.model.plans.plan import Layer
+from pgdyno.plan.levers._contract import LeverModule
+
+
+@cache
+def load() -> Mapping[str, LeverModule]:
+    """Return every lever by name, in the order in which they are planned.
+
+    Raises: graphlib.CycleError if levers wait for each other.
+    """
+    modules = (importlib.import_module(name) for name in _module_names())
+    levers = (one for module in modules for one in getattr(module, "CHECKS", (module,)))
+    found: dict[str, LeverModule] = {lever.LEVER.name: lever for lever in levers}
+    return MappingProxyType({name: found[name] for name in _in_order(found)})
+
+
+def kernel_files() -> tuple[str, ...]:
+    """Return the paths and patterns of all files of the kernel that some lever looks at."""
+    wanted = (path for module in load().values() for path in (*module.LEVER.files, *module.LEVER.reads))
+    return tuple(dict.fromkeys(wanted))
+
+
+def _module_names() -> list[str]:
+    packages = (f"{__name__}.{layer}" for layer in Layer)
+    found = (package for package in packages if importlib.util.find_spec(package) is not None)
+    paths = ((package, importlib.import_module(package).__path__) for package in found)
+    return [
+        f"{package}.{module.name}"
+        for package, path in paths
+        for module in pkgutil.iter_modules(path)
+        if not module.name.startswith("_")
+    ]
+
+
+def _in_order(levers: Mapping[str, LeverModule]) -> list[str]:
+    """Sort by dependency; layers from the outermost inwards and names decide where that leaves a choice."""
+    layers = list(Layer)
+    early = {name for name, module in levers.items() if not module.LEVER.is_named_only}
+    graph = TopologicalSorter(
+        {name: set(one.LEVER.order_after) if name in early else early for name, one in levers.items()}
+    )
+    graph.prepare()
+    ordered: list[str] = []
+    while graph.is_active():
+        ready = sorted(graph.get_ready(), key=lambda name: (layers.index(levers[name].LEVER.layer), name))
+        ordered += ready
+        graph.done(*ready)
+    return ordered

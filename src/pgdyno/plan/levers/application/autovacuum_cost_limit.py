@@ -1,0 +1,98 @@
+"""autovacuum_vacuum_cost_limit: autovacuum fast enough for the amount of data.
+
+What it does:
+    Raises the cost limit so that autovacuum could dirty every page of the data once in 30 minutes, at most
+    to 2000, on storage that is known not to rotate. Whether autovacuum runs is never touched.
+
+Why it helps:
+    The default throttle lets all workers together dirty 40 MB/s. On hundreds of gigabytes a pass takes
+    hours, dead rows pile up, and every scan pays for them.
+
+When it hurts:
+    Vacuum takes more of the storage's bandwidth while it runs.
+
+How it is verified:
+    pg_settings of the running server; n_dead_tup in pg_stat_user_tables.
+
+How it is undone:
+    The value found is restored; takes a reload.
+
+Evidence:
+    The manual's cost model: limit / page cost × 8 kB per delay. Arithmetic, not yet measured by pgdyno.
+
+References:
+    https://www.postgresql.org/docs/current/runtime-config-vacuum.html#RUNTIME-CONFIG-RESOURCE-VACUUM-COST
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.base import numbers
+from pgdyno.plan.levers._contract import (
+    KB,
+    Layer,
+    Lever,
+    Maturity,
+    Need,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+)
+
+PASS_S = 30 * 60
+STEP, CAP = 100, 2000  # the cap lets 400 MB/s be dirtied, more than most volumes sustain
+PAGE_BYTES = 8 * KB
+
+LEVER = Lever(
+    name="autovacuum_cost_limit",
+    title="autovacuum's throttle matched to the data",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.PREVIEW,
+    settings=("autovacuum_vacuum_cost_limit",),
+    needs=(Need.STORAGE, Need.DATA_SIZE),
+    shows_late=True,
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Raise the limit as far as a whole pass in half an hour needs."""
+    if ctx.storage.is_rotational:
+        return Skipped(LEVER.name, "storage rotates, and vacuum would take it from the queries")
+    own_delay_ms = ctx.settings.number("autovacuum_vacuum_cost_delay")
+    delay_s = (own_delay_ms if own_delay_ms >= 0 else ctx.settings.number("vacuum_cost_delay")) / 1000
+    if delay_s <= 0:
+        return Skipped(LEVER.name, "autovacuum is not throttled")
+    page_cost = ctx.settings.number("vacuum_cost_page_dirty")
+    if page_cost <= 0:
+        return Skipped(LEVER.name, "a page that vacuum dirties costs nothing (vacuum_cost_page_dirty)")
+    limit = _limit(ctx)
+    bytes_per_s = limit / page_cost * PAGE_BYTES / delay_s
+    pass_s = ctx.data_bytes / bytes_per_s
+    rate, data = numbers.size(int(bytes_per_s)), numbers.size(ctx.data_bytes)
+    facts = f"at {rate}/s a pass over {data} takes {pass_s / 60:.1f} min"
+    target = min(int(limit * pass_s / PASS_S) // STEP * STEP, CAP)
+    if target <= limit:
+        return Skipped(LEVER.name, f"autovacuum keeps up: {facts}")
+    line = propose(
+        ctx,
+        LEVER,
+        "autovacuum_vacuum_cost_limit",
+        str(target),
+        reason=facts,
+        evidence='PostgreSQL manual, "Cost-based Vacuum Delay"',
+    )
+    return lines_or_skipped(LEVER, [line], facts)
+
+
+def _limit(ctx: PlanContext) -> float:
+    """Return autovacuum's own limit, or VACUUM's, for which both -1 and 0 stand (autovacuum.c)."""
+    own = ctx.settings.number("autovacuum_vacuum_cost_limit")
+    return own if own > 0 else ctx.settings.number("vacuum_cost_limit")

@@ -1,0 +1,93 @@
+"""Checkpoint spacing: less often, and spread over the time between.
+
+What it does:
+    Raises checkpoint_timeout to 15 minutes, and checkpoint_completion_target to 0.9 where it is lower.
+
+Why it helps:
+    The first change of a page after a checkpoint writes the whole page to the WAL, and every changed page
+    is written to its file once per checkpoint. A third of the checkpoints means fewer of both.
+
+When it hurts:
+    Crash recovery has more WAL to replay: at most as much as max_wal_size allows, see there. After a crash
+    the server is away for that long.
+
+How it is verified:
+    pg_settings of the running server; checkpoints counted in pg_stat_checkpointer (pg_stat_bgwriter
+    before 17).
+
+How it is undone:
+    The values found are restored; takes a reload.
+
+Evidence:
+    The manual describes the trade; 0.9 is the default since 14.
+
+References:
+    https://www.postgresql.org/docs/current/wal-configuration.html
+    https://www.percona.com/blog/importance-of-tuning-checkpoint-in-postgresql
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+)
+
+TIMEOUT_S = 15 * 60
+COMPLETION_TARGET = "0.9"
+
+LEVER = Lever(
+    name="checkpoint_timeout",
+    title="checkpoints less often and spread",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.STABLE,
+    settings=("checkpoint_timeout", "checkpoint_completion_target"),
+    shows_late=True,
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Raise both to the rule."""
+    apart = ctx.settings.display("checkpoint_timeout")
+    otherwise = f"checkpoints are {apart} apart and spread over the time between"
+    return lines_or_skipped(LEVER, [_timeout(ctx), _completion_target(ctx)], otherwise)
+
+
+def _timeout(ctx: PlanContext) -> PlanLine | None:
+    if ctx.settings.number("checkpoint_timeout") >= TIMEOUT_S:
+        return None
+    return propose(
+        ctx,
+        LEVER,
+        "checkpoint_timeout",
+        "15min",
+        reason=f"every {ctx.settings.display('checkpoint_timeout')} each changed page goes to the WAL as a "
+        "whole and to its file again; the price is a longer crash recovery",
+        evidence='PostgreSQL manual, "WAL Configuration"',
+    )
+
+
+def _completion_target(ctx: PlanContext) -> PlanLine | None:
+    if ctx.settings.number("checkpoint_completion_target") >= float(COMPLETION_TARGET):
+        return None
+    return propose(
+        ctx,
+        LEVER,
+        "checkpoint_completion_target",
+        COMPLETION_TARGET,
+        reason="spreads a checkpoint's writes over the time until the next one instead of a burst",
+        evidence='PostgreSQL manual, "checkpoint_completion_target": reducing it is not recommended',
+    )

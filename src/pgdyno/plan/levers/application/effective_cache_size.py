@@ -1,0 +1,82 @@
+"""effective_cache_size: the planner's estimate of cached data.
+
+What it does:
+    Tells the planner that three quarters of the memory limit hold cached data. Nothing is allocated.
+
+Why it helps:
+    With the default 4 GB on a larger machine the planner thinks repeated index reads go to storage, and
+    prefers sequential scans.
+
+When it hurts:
+    On a machine shared with other programs that use the memory themselves: then state --ram.
+
+How it is verified:
+    pg_settings of the running server.
+
+How it is undone:
+    The value found is restored; takes a reload.
+
+Evidence:
+    The manual's definition; pgtune and timescaledb-tune use three quarters too.
+
+References:
+    https://www.postgresql.org/docs/current/runtime-config-query.html#GUC-EFFECTIVE-CACHE-SIZE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.base import numbers
+from pgdyno.plan.levers._contract import (
+    MB,
+    Layer,
+    Lever,
+    Maturity,
+    Need,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    format_bytes,
+    lines_or_skipped,
+    propose,
+)
+
+SHARE = 0.75
+STEP_BYTES = 64 * MB
+
+LEVER = Lever(
+    name="effective_cache_size",
+    title="planner knows how much is cached",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.STABLE,
+    settings=("effective_cache_size",),
+    needs=(Need.MEMORY,),
+    tried={"effective_cache_size": (0.25,)},
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Raise it to the rule; lower it only if it is more than there is memory."""
+    found_bytes = ctx.settings.size_bytes("effective_cache_size")
+    target_bytes = int(ctx.memory_bytes * SHARE) // STEP_BYTES * STEP_BYTES
+    limit = numbers.size(ctx.memory_bytes)
+    reason = f"75 % of {limit}, for the buffer pool and the kernel's cache together"
+    if target_bytes < found_bytes:
+        if found_bytes <= ctx.memory_bytes:
+            return Skipped(LEVER.name, f"the present value is not below {reason}")
+        reason += "; the present value is more than there is, so the planner counts on a cache it has not"
+    line = propose(
+        ctx,
+        LEVER,
+        "effective_cache_size",
+        format_bytes(max(target_bytes, STEP_BYTES)),
+        reason=reason,
+        evidence='PostgreSQL manual, "effective_cache_size"; pgtune and timescaledb-tune use the same rule',
+    )
+    return lines_or_skipped(LEVER, [line], f"already {reason}")

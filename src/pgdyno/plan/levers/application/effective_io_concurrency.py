@@ -1,0 +1,82 @@
+"""effective_io_concurrency: read ahead as deep as flash can answer.
+
+What it does:
+    Sets effective_io_concurrency to 200 on storage that is known not to rotate, where the server's default
+    is still 1 (before 18). From 18 on the default 16 stays.
+
+Why it helps:
+    A bitmap heap scan asks for many pages at once instead of one after the other; flash answers them in
+    parallel.
+
+When it hurts:
+    Before 18 each request is an advice system call, wasted for pages that are cached already.
+
+How it is verified:
+    pg_settings of the running server.
+
+How it is undone:
+    The value found is restored; takes a reload.
+
+Evidence:
+    The manual before 18: for flash the best value might be in the hundreds; pgtune uses 200. The default of
+    18 was chosen by its developers' own measurements of asynchronous I/O.
+
+References:
+    https://www.postgresql.org/docs/17/runtime-config-resource.html#GUC-EFFECTIVE-IO-CONCURRENCY
+    https://vondra.me/posts/tuning-aio-in-postgresql-18
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    Need,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+)
+
+FOR_FLASH = 200
+MODERN_DEFAULT = 16
+
+LEVER = Lever(
+    name="effective_io_concurrency",
+    title="read-ahead as deep as storage allows",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.PREVIEW,
+    settings=("effective_io_concurrency",),
+    needs=(Need.STORAGE,),
+    tried={"effective_io_concurrency": ("1", "16", "64", "256")},
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Raise it to a value that suits this server's read-ahead."""
+    guc = ctx.settings.guc("effective_io_concurrency")
+    found = int(ctx.settings.number("effective_io_concurrency"))
+    if ctx.storage.is_rotational:
+        return Skipped(LEVER.name, f"left at {found}: storage rotates")
+    default = int(guc.boot_val or 0)
+    target = default if default >= MODERN_DEFAULT else FOR_FLASH
+    if found >= target:
+        return Skipped(LEVER.name, f"{found} is not below {target}, which suits {ctx.storage} on this server")
+    line = propose(
+        ctx,
+        LEVER,
+        "effective_io_concurrency",
+        str(target),
+        reason=f"storage is {ctx.storage}, which answers many reads at once",
+        evidence='PostgreSQL manual, "effective_io_concurrency"; pgtune uses 200 for flash before 18 too',
+    )
+    return lines_or_skipped(LEVER, [line], f"already {target}")

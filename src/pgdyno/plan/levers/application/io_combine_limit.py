@@ -1,0 +1,72 @@
+"""io_max_combine_limit: let a raised io_combine_limit take effect.
+
+What it does:
+    Where io_combine_limit was set above io_max_combine_limit (18 and later), raises the latter to it, since
+    the server silently uses the smaller of the two. The defaults (128 kB both) are left alone.
+
+Why it helps:
+    Somebody asked for larger reads and does not get them.
+
+When it hurts:
+    A little more shared memory for the descriptions of reads under way.
+
+How it is verified:
+    pg_settings of the running server.
+
+How it is undone:
+    The value found is restored; takes a restart.
+
+Evidence:
+    The manual: io_max_combine_limit silently limits io_combine_limit. For the sizes themselves nobody has
+    published a reason to leave the defaults; Vondra advises to leave them alone.
+
+References:
+    https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-IO-MAX-COMBINE-LIMIT
+    https://vondra.me/posts/tuning-aio-in-postgresql-18
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+)
+
+LEVER = Lever(
+    name="io_combine_limit",
+    title="a raised read size made effective",
+    layer=Layer.APPLICATION,
+    risk=Risk.RESTART,
+    maturity=Maturity.STABLE,
+    settings=("io_max_combine_limit",),
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Raise the limit only to an explicitly requested size."""
+    wanted, limit = ctx.settings.display("io_combine_limit"), ctx.settings.display("io_max_combine_limit")
+    if ctx.settings.number("io_combine_limit") <= ctx.settings.number("io_max_combine_limit"):
+        return Skipped(
+            LEVER.name, f"reads of up to {wanted} are in effect; there is no evidence for other sizes"
+        )
+    line = propose(
+        ctx,
+        LEVER,
+        "io_max_combine_limit",
+        wanted,
+        reason=f"io_combine_limit asks for {wanted}, but reads are silently limited to {limit}",
+        evidence='PostgreSQL manual, "io_max_combine_limit"',
+    )
+    return lines_or_skipped(LEVER, [line], f"already {wanted}")

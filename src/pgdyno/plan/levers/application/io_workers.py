@@ -1,0 +1,80 @@
+"""io_workers: enough processes to read for everybody.
+
+What it does:
+    Where io_method is worker (18 and later), raises io_workers to a quarter of the CPUs, at most 32.
+
+Why it helps:
+    All sessions share the workers. When all are busy a session reads for itself, one page after the other,
+    so that on a large machine the default 3 limits read-ahead.
+
+When it hurts:
+    More workers than storage has use for are idle processes.
+
+How it is verified:
+    pg_settings of the running server, and the number of its processes named "io worker".
+
+How it is undone:
+    The value found is restored; takes a reload.
+
+Evidence:
+    pgtune uses a quarter of the CPUs, and its users ask for a benchmark. Not yet measured by pgdyno.
+
+References:
+    https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-IO-WORKERS
+    https://github.com/le0pard/pgtune/issues/118
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    Need,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+)
+
+CPUS_PER_WORKER = 4
+CAP = 32  # the server's own maximum
+
+LEVER = Lever(
+    name="io_workers",
+    title="I/O workers matched to the CPUs",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.PREVIEW,
+    settings=("io_workers",),
+    needs=(Need.CPUS,),
+    order_after={"io_method": "there are I/O workers only with io_method=worker"},
+    tried={"io_workers": ("1", "3", "8")},
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Raise it on large machines."""
+    method = ctx.settings.text("io_method")
+    if method != "worker":
+        return Skipped(LEVER.name, f"io_method is {method}, which has no workers")
+    found = ctx.settings.text("io_workers")
+    target = min(int(ctx.cpu_count) // CPUS_PER_WORKER, CAP)
+    if target <= int(found):
+        return Skipped(LEVER.name, f"{found} workers suffice for {ctx.cpu_count:g} CPUs")
+    line = propose(
+        ctx,
+        LEVER,
+        "io_workers",
+        str(target),
+        reason=f"a quarter of {ctx.cpu_count:g} CPUs; {found} workers would limit read-ahead of all sessions",
+        evidence='PostgreSQL manual, "io_workers"; pgtune uses a quarter of the CPUs too',
+    )
+    return lines_or_skipped(LEVER, [line], f"already {target}")

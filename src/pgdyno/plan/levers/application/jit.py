@@ -1,0 +1,75 @@
+"""jit: no compilation for statements that end before it pays.
+
+What it does:
+    Switches just-in-time compilation off for transaction processing, where the build has it.
+
+Why it helps:
+    A statement whose estimated cost passes jit_above_cost is compiled first, which takes tens to hundreds
+    of milliseconds. Transactions are short, and estimates are often far too high.
+
+When it hurts:
+    Analytical statements over many rows lose what compilation gains them: set jit = on in their sessions.
+
+How it is verified:
+    pg_settings of the running server; EXPLAIN (ANALYZE) shows no "JIT:" lines.
+
+How it is undone:
+    The value found is restored; takes a reload.
+
+Evidence:
+    A user's report of 40 ms becoming 22 s, and others like it. Beta versions of 19 have it off by default.
+
+References:
+    https://www.postgresql.org/docs/current/jit.html
+    https://github.com/Secure-Compliance-Solutions-LLC/GVM-Docker/pull/125
+    https://github.com/openstreetmap/operations/issues/386
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    lines_or_skipped,
+    propose,
+)
+
+LEVER = Lever(
+    name="jit",
+    title="no just-in-time compilation of short statements",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.STABLE,
+    settings=("jit",),
+    tried={"jit": ("on", "off")},
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Switch it off where it exists."""
+    if ctx.settings.text("jit") == "off":
+        return Skipped(LEVER.name, "already off")
+    has_jit = ctx.server.capabilities.has_jit
+    if not has_jit.is_known:
+        return Skipped(LEVER.name, ctx.why_unknown(has_jit))
+    if not has_jit.or_else(default=False):
+        return Skipped(LEVER.name, "this build has no just-in-time compilation, so the setting has no effect")
+    line = propose(
+        ctx,
+        LEVER,
+        "jit",
+        "off",
+        reason=f"the goal is {ctx.goal}: compiling takes longer than its statements do",
+        evidence='PostgreSQL manual, "Just-in-Time Compilation"; GVM-Docker #125: 40 ms became 22 s',
+    )
+    return lines_or_skipped(LEVER, [line], "already off")

@@ -1,0 +1,120 @@
+"""work_mem: the memory of one sort or hash table before it writes temporary files.
+
+What it does:
+    Raises work_mem as far as every allowed connection could use it at once within 80 % of the memory
+    limit, at most 64 MB. Lowers it, at least to 1 MB, only where the values found do not fit into memory.
+
+Why it helps:
+    A sort or a hash join that fits into memory does not write and read temporary files, and the planner
+    chooses hash plans more readily.
+
+When it hurts:
+    It is allowed per sort and hash table, not per connection: statements with many of them take more than
+    the memory proof counts (one sort and one hash table each).
+
+How it is verified:
+    pg_settings of the running server; pg_stat_database.temp_bytes stops growing.
+
+How it is undone:
+    The value found is restored; takes a reload.
+
+Evidence:
+    The manual's definition and the memory proof. Formula tools give 20 to 96 MB for one and the same
+    machine (2 CPUs, 24 GB), so the figure is computed from this host's own sum instead.
+
+References:
+    https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-WORK-MEM
+    https://github.com/le0pard/pgtune/issues/113
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.base import numbers
+from pgdyno.plan.levers._contract import (
+    KB,
+    MB,
+    REFUSED_ABOVE,
+    WORTH_A_CHANGE,
+    Layer,
+    Lever,
+    Maturity,
+    Need,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_settings,
+    format_bytes,
+    lines_or_skipped,
+    propose,
+)
+
+SIZES_BYTES = (
+    *(size * MB for size in (64, 48, 40, 32, 28, 24, 20, 16, 14, 12, 10, 8, 7, 6, 5, 4, 3, 2)),
+    1536 * KB,
+    MB,
+)
+"""What is tried, largest first. More than 64 MB is for analytical statements: set it in their sessions."""
+
+LEVER = Lever(
+    name="work_mem",
+    title="memory for sorts and hash tables",
+    layer=Layer.APPLICATION,
+    risk=Risk.SAFE,
+    maturity=Maturity.STABLE,
+    settings=("work_mem",),
+    needs=(Need.MEMORY,),
+    order_after={
+        "max_connections": "every connection may use it",
+        "parallel_workers": "every worker may use it",
+        "shared_buffers": "it gets the memory that the buffer pool leaves",
+        "huge_pages": "page tables of normal pages take memory from every connection",
+        "huge_page_pool": "with it there are no such page tables",
+        "maintenance_work_mem": "it gets the memory that maintenance leaves",
+    },
+    tried={"work_mem": (0.25, 4.0)},
+)
+
+detect = detect_settings(LEVER)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose the largest size that fits, or a smaller one if the present one does not."""
+    found_bytes = ctx.settings.size_bytes("work_mem")
+    fitting_bytes = ctx.largest_that_fits("work_mem", SIZES_BYTES)
+    if fitting_bytes is None:
+        return Skipped(LEVER.name, f"not even {numbers.size(SIZES_BYTES[-1])} for every connection would fit")
+    if fitting_bytes >= found_bytes * WORTH_A_CHANGE:
+        return _line(
+            ctx, fitting_bytes, f"all {_connections(ctx)} connections can use it at once within memory"
+        )
+    if _present_fits(ctx):
+        found = ctx.settings.display("work_mem")
+        return Skipped(
+            LEVER.name, f"{found} is kept: much more for {_connections(ctx)} connections would not fit"
+        )
+    reason = f"lowered: at present {_connections(ctx)} connections could need more memory than there is"
+    return _line(ctx, fitting_bytes, reason)
+
+
+def _line(ctx: PlanContext, size_bytes: int, reason: str) -> Sequence[PlanLine] | Skipped:
+    line = propose(
+        ctx,
+        LEVER,
+        "work_mem",
+        format_bytes(size_bytes),
+        reason=reason,
+        evidence='PostgreSQL manual, "work_mem"; the memory proof of this plan',
+    )
+    return lines_or_skipped(LEVER, [line], reason)
+
+
+def _present_fits(ctx: PlanContext) -> bool:
+    proof = ctx.proof()
+    return proof is not None and proof.share <= REFUSED_ABOVE
+
+
+def _connections(ctx: PlanContext) -> str:
+    return ctx.settings.text("max_connections")

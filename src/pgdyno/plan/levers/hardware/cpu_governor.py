@@ -1,0 +1,83 @@
+"""cpu_governor: CPUs run at their highest frequency instead of following the load.
+
+What it does:
+    Sets the frequency governor of every policy to performance, where the kernel offers it.
+
+Why it helps:
+    The others raise the frequency after they have seen load. A backend that waits for its client between
+    short statements looks idle to them, and answers on a slow CPU.
+
+When it hurts:
+    It takes power and makes heat, also when nothing runs; on a machine that is limited by either, all cores
+    together may then become slower.
+
+How it is verified:
+    The kernel's governor of each policy, read anew.
+
+How it is undone:
+    The governor found is written back; intel_pstate and amd-pstate then bring the energy preference back.
+
+Evidence:
+    TuneD's postgresql profile does it (by throughput-performance); not measured by pgdyno yet. Virtual
+    machines have no governor: there the hypervisor's decides.
+
+References:
+    https://docs.kernel.org/admin-guide/pm/cpufreq.html
+    https://docs.kernel.org/admin-guide/pm/intel_pstate.html
+    https://github.com/redhat-performance/tuned/blob/master/profiles/throughput-performance/tuned.conf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_files,
+    lines_or_skipped,
+    propose_file,
+)
+
+# Each policy once: below cpu0, cpu1, … the kernel shows those of all their CPUs.
+POLICY = "/sys/devices/system/cpu/cpufreq/*"
+GOVERNOR = "/scaling_governor"
+OFFERED = "/scaling_available_governors"
+PERFORMANCE = "performance"
+
+LEVER = Lever(
+    name="cpu_governor",
+    title="CPUs at their highest frequency",
+    layer=Layer.HARDWARE,
+    risk=Risk.SHARED,
+    maturity=Maturity.PREVIEW,
+    files=(POLICY + GOVERNOR,),
+    reads=(POLICY + OFFERED,),
+)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose performance for every policy that offers it."""
+    paths = ctx.files(POLICY + GOVERNOR)
+    lines = [
+        propose_file(
+            ctx,
+            LEVER,
+            path,
+            PERFORMANCE,
+            reason=f"with {ctx.value(path)} a CPU may still be slow when a short statement begins",
+            evidence="Linux, admin-guide/pm/cpufreq.rst; TuneD's profile postgresql does it",
+        )
+        for path in paths
+        if PERFORMANCE in (ctx.value(path.removesuffix(GOVERNOR) + OFFERED) or "").split()
+    ]
+    found = ", ".join(sorted({ctx.value(path) or "none" for path in paths}))
+    return lines_or_skipped(LEVER, lines, f"the governor is {found}, and there is nothing faster to choose")
+
+
+detect = detect_files(LEVER, plan)

@@ -1,0 +1,95 @@
+"""energy_preference: a processor that chooses its own frequency is set to prefer speed.
+
+What it does:
+    Sets the energy preference to performance for every policy where the governor leaves it to be set.
+
+Why it helps:
+    Processors with HWP (Intel) or CPPC (AMD) choose frequencies themselves, and save energy as far as this
+    preference says: balance_performance, as most machines start, raises the frequency late.
+
+When it hurts:
+    Like the governor: power and heat.
+
+How it is verified:
+    The kernel's preference of each policy, read anew.
+
+How it is undone:
+    The preference found is written back.
+
+Evidence:
+    No figure of our own yet. In active mode of intel_pstate and amd-pstate the governor performance sets the
+    preference itself and refuses another: there is nothing left to do then.
+
+References:
+    https://docs.kernel.org/admin-guide/pm/intel_pstate.html
+    https://docs.kernel.org/admin-guide/pm/amd-pstate.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_files,
+    lines_or_skipped,
+    propose_file,
+)
+
+POLICY = "/sys/devices/system/cpu/cpufreq/*"
+PREFERENCE = "/energy_performance_preference"
+OFFERED = "/energy_performance_available_preferences"
+GOVERNOR, DRIVER = "/scaling_governor", "/scaling_driver"
+PERFORMANCE = "performance"
+ACTIVE_DRIVERS = ("intel_pstate", "amd-pstate-epp")  # as they call themselves in active mode
+
+LEVER = Lever(
+    name="energy_preference",
+    title="processors that prefer speed to saving energy",
+    layer=Layer.HARDWARE,
+    risk=Risk.SHARED,
+    maturity=Maturity.PREVIEW,
+    files=(POLICY + PREFERENCE,),
+    reads=(POLICY + OFFERED, POLICY + GOVERNOR, POLICY + DRIVER),
+    order_after={"cpu_governor": "the governor performance may set the preference itself"},
+)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose performance where nothing else sets it."""
+    paths = ctx.files(POLICY + PREFERENCE)
+    lines = [
+        propose_file(
+            ctx,
+            LEVER,
+            path,
+            PERFORMANCE,
+            reason=f"with {ctx.value(path)} the processor raises its frequency late, to save energy",
+            evidence="Linux, admin-guide/pm/intel_pstate.rst and amd-pstate.rst",
+        )
+        for path in paths
+        if PERFORMANCE in _of_policy(ctx, path, OFFERED).split() and not _is_set_by_governor(ctx, path)
+    ]
+    found = ", ".join(sorted({ctx.value(path) or "none" for path in paths}))
+    if any(_is_set_by_governor(ctx, path) for path in paths):
+        return lines_or_skipped(LEVER, lines, f"the governor performance sets it; found was {found}")
+    return lines_or_skipped(LEVER, lines, f"the preference is {found}, and there is nothing faster to choose")
+
+
+def _is_set_by_governor(ctx: PlanContext, path: str) -> bool:
+    """Whether the governor, as planned or found, decides over the preference."""
+    is_active = _of_policy(ctx, path, DRIVER) in ACTIVE_DRIVERS
+    return is_active and _of_policy(ctx, path, GOVERNOR) == PERFORMANCE
+
+
+def _of_policy(ctx: PlanContext, path: str, name: str) -> str:
+    return ctx.value(path.removesuffix(PREFERENCE) + name) or ""
+
+
+detect = detect_files(LEVER, plan)

@@ -1,0 +1,101 @@
+"""idle_states: idle CPUs avoid sleep states that take longer to leave than a short statement.
+
+What it does:
+    Disables, on every CPU, the idle states (C-states) that take 100 µs or more to leave. Shallower ones stay.
+
+Why it helps:
+    A backend waits for its client between statements; if its CPU fell into a deep state meanwhile, the answer
+    begins when it has woken up.
+
+When it hurts:
+    It takes power when the machine is idle. Processors let busy cores run faster while others sleep deeply:
+    a server that uses few of its cores can become slower.
+
+How it is verified:
+    The kernel's files, read anew. What was slept in meanwhile they do not say.
+
+How it is undone:
+    The states are enabled again.
+
+Evidence:
+    TuneD's postgresql profile goes further: it allows 1 µs (force_latency). No figure of our own yet. The
+    limit is arbitrary: ten times the 9 µs that a round trip over a Unix socket took on our test machine.
+
+References:
+    https://docs.kernel.org/admin-guide/pm/cpuidle.html
+    https://github.com/redhat-performance/tuned/blob/master/profiles/postgresql/tuned.conf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_files,
+    lines_or_skipped,
+    propose_file,
+)
+
+STATE = "/sys/devices/system/cpu/*/cpuidle/*"
+DISABLE, LATENCY = "/disable", "/latency"
+NAMES = "/sys/devices/system/cpu/cpu0/cpuidle/*/name"
+ALLOWED = "/sys/devices/system/cpu/*/power/pm_qos_resume_latency_us"
+NO_LATENCY = "n/a"
+LIMIT_US = 100
+
+LEVER = Lever(
+    name="idle_states",
+    title="no deep sleep for idle CPUs",
+    layer=Layer.HARDWARE,
+    risk=Risk.SHARED,
+    maturity=Maturity.PREVIEW,
+    files=(STATE + DISABLE,),
+    reads=(STATE + LATENCY, NAMES, ALLOWED),
+    touches_wakeups=True,
+    order_after={"halt_polling": "CPUs that may not sleep need no shallower states"},
+)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose to disable idle states with a long exit latency."""
+    if (allowed := ctx.files(ALLOWED)) and all(ctx.value(path) == NO_LATENCY for path in allowed):
+        return Skipped(LEVER.name, "idle CPUs do not sleep: pm_qos_resume_latency_us is n/a on all of them")
+    latencies_us = {path: _latency_us(ctx, path) for path in ctx.files(STATE + DISABLE)}
+    lines = [
+        propose_file(
+            ctx,
+            LEVER,
+            path,
+            "1",
+            reason=f"waking up from {_name(ctx, path)} takes up to {latency_us} µs",
+            evidence="Linux, admin-guide/pm/cpuidle.rst; TuneD's profile postgresql allows 1 µs",
+        )
+        for path, latency_us in latencies_us.items()
+        if latency_us >= LIMIT_US
+    ]
+    if lines:
+        return lines_or_skipped(LEVER, lines, f"all that take {LIMIT_US} µs or more are disabled already")
+    slowest_us = max(latencies_us.values())
+    return Skipped(LEVER.name, f"none takes {LIMIT_US} µs to leave; the slowest: {slowest_us} µs")
+
+
+def _latency_us(ctx: PlanContext, path: str) -> int:
+    """Return how long leaving the state takes at most; 0 where the kernel does not say."""
+    told = ctx.value(path.removesuffix(DISABLE) + LATENCY) or ""
+    return int(told) if told.isdecimal() else 0
+
+
+def _name(ctx: PlanContext, path: str) -> str:
+    """Return a state's name, which is the same on all CPUs: C6."""
+    state = path.split("/")[-2]
+    return ctx.value(NAMES.replace("*", state)) or state
+
+
+detect = detect_files(LEVER, plan)

@@ -1,0 +1,78 @@
+"""sched_base_slice: a process keeps its CPU as long as on a larger machine.
+
+What it does:
+    Raises the scheduler's base slice to 2.8 ms where it is less: what Linux itself takes on machines with 8
+    CPUs or more. Kernels from 6.6 on have it, and show it in debugfs.
+
+Why it helps:
+    On a machine with few CPUs the kernel makes slices short, so that a desktop answers at once. Of the many
+    processes of a server each is then interrupted sooner, also while it holds a lock that others wait for;
+    what it had in the caches is gone when it goes on.
+
+When it hurts:
+    Whoever wakes up waits longer for a CPU: with clients on the same machine their answers may be late.
+
+How it is verified:
+    The kernel's value, read anew.
+
+How it is undone:
+    The value found is written back.
+
+Evidence:
+    The rule is argued; not measured by pgdyno yet.
+
+References:
+    https://docs.kernel.org/scheduler/sched-eevdf.html
+    https://docs.kernel.org/scheduler/sched-debug.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_files,
+    lines_or_skipped,
+    propose_file,
+)
+
+SLICE = "/sys/kernel/debug/sched/base_slice_ns"
+LARGE_MACHINE_NS = 2_800_000  # Linux, kernel/sched/fair.c: 0.7 ms × (1 + log2 of the CPUs, of at most 8)
+NS_PER_MS = 1_000_000
+
+LEVER = Lever(
+    name="sched_base_slice",
+    title="time slices as long as on a large machine",
+    layer=Layer.SYSTEM,
+    risk=Risk.SHARED,
+    maturity=Maturity.PREVIEW,
+    files=(SLICE,),
+    is_instant=True,
+)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose a large machine's slice where it is shorter."""
+    found_ns = int(ctx.value(SLICE) or 0)
+    now = f"a process may be interrupted after {found_ns / NS_PER_MS:g} ms"
+    if found_ns >= LARGE_MACHINE_NS:
+        return Skipped(LEVER.name, f"{now}, as on machines with 8 CPUs or more")
+    line = propose_file(
+        ctx,
+        LEVER,
+        SLICE,
+        str(LARGE_MACHINE_NS),
+        reason=f"{now}, on machines with 8 CPUs or more after {LARGE_MACHINE_NS / NS_PER_MS:g} ms",
+        evidence="Linux, kernel/sched/fair.c; the rule is argued, not measured",
+    )
+    return lines_or_skipped(LEVER, [line], now)
+
+
+detect = detect_files(LEVER, plan)

@@ -1,0 +1,86 @@
+"""sched_migration_cost: processes wander less from CPU to CPU.
+
+What it does:
+    Raises the time for which the kernel takes a process to be warm in its CPU's caches to 5 ms, where it is
+    less. It is in debugfs from Linux 5.13 on, and was a sysctl before.
+
+Why it helps:
+    A CPU that is idle for a moment fetches a process from another one, unless that ran only just before. At
+    0.5 ms this takes many backends away from their caches, and costs the search each time.
+
+When it hurts:
+    Where few processes have to run, a CPU may stay idle while another has two.
+
+How it is verified:
+    The kernel's value, read anew.
+
+How it is undone:
+    The value found is written back.
+
+Evidence:
+    A report of 2013 (many backends, Linux 3.2) advises 5 ms; TuneD's profile postgresql sets 50 ms. No figure
+    of our own yet.
+
+References:
+    https://www.postgresql.org/message-id/50E4AAB1.9040902@optionshouse.com
+    https://docs.kernel.org/scheduler/sched-debug.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    Need,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_files,
+    lines_or_skipped,
+    propose_file,
+    sysctl_path,
+)
+
+COSTS = ("/sys/kernel/debug/sched/migration_cost_ns", sysctl_path("kernel.sched_migration_cost_ns"))
+WARM_NS = 5_000_000
+NS_PER_MS = 1_000_000
+
+LEVER = Lever(
+    name="sched_migration_cost",
+    title="processes stay where their caches are warm",
+    layer=Layer.SYSTEM,
+    risk=Risk.SHARED,
+    maturity=Maturity.PREVIEW,
+    files=COSTS,
+    is_instant=True,
+    needs=(Need.CPUS,),
+)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose 5 ms where there are CPUs to wander between."""
+    if ctx.cpu_count < 2:
+        return Skipped(LEVER.name, "with one CPU there is nowhere to wander")
+    found_ns = {path: int(value) for path in COSTS if (value := ctx.value(path)) is not None}
+    lines = [
+        propose_file(
+            ctx,
+            LEVER,
+            path,
+            str(WARM_NS),
+            reason=f"a backend may be moved to another of {ctx.cpu_count:g} CPUs {cost_ns / NS_PER_MS:g} ms "
+            "after it ran",
+            evidence="pgsql-performance, 2013: 5 ms; TuneD's profile postgresql: 50 ms",
+        )
+        for path, cost_ns in found_ns.items()
+        if cost_ns < WARM_NS
+    ]
+    costs = ", ".join(f"{cost_ns / NS_PER_MS:g} ms" for cost_ns in found_ns.values())
+    return lines_or_skipped(LEVER, lines, f"a process is taken to be warm for {costs} already")
+
+
+detect = detect_files(LEVER, plan)

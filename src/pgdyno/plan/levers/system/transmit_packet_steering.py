@@ -1,0 +1,110 @@
+"""transmit_packet_steering: each CPU sends through its own queue.
+
+What it does:
+    On a network card that has a transmit queue for every CPU, and whose driver has not assigned them, gives
+    each CPU that the server may use one queue (xps_cpus).
+
+Why it helps:
+    Who sends takes the queue's lock, and the CPU that is told when a packet has left frees its memory. With a
+    queue for each CPU nobody waits for another's lock, and the memory is still in the caches.
+
+When it hurts:
+    Where queues have to be shared, which CPUs should share one depends on their caches and on where the
+    interrupts go: that is left to the driver. Cards with one queue have no choice to make, and the kernel
+    shows no mask for them.
+
+How it is verified:
+    The kernel's masks, read anew; ethtool -S shows, with many drivers, which queue sends how much.
+
+How it is undone:
+    The masks found are written back.
+
+Evidence:
+    The kernel's documentation prefers one CPU to a queue. Many drivers do it themselves. No figure of our own
+    yet.
+
+References:
+    https://docs.kernel.org/networking/scaling.html#xps-transmit-packet-steering
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno.host.host import Nic
+from pgdyno.plan.levers._contract import (
+    Layer,
+    Lever,
+    Maturity,
+    PlanContext,
+    PlanLine,
+    Risk,
+    Skipped,
+    detect_files,
+    lines_or_skipped,
+    propose_file,
+)
+from pgdyno.plan.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
+
+QUEUE_MASKS = "/sys/class/net/*/queues/*/xps_cpus"
+
+LEVER = Lever(
+    name="transmit_packet_steering",
+    title="each CPU sends through its own queue",
+    layer=Layer.SYSTEM,
+    risk=Risk.SHARED,
+    maturity=Maturity.PREVIEW,
+    files=(QUEUE_MASKS,),
+    without_files="no network card has several transmit queues, between which there would be a choice",
+    facts=("host.limits.cpuset",),
+)
+
+
+def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+    """Propose a queue for each CPU where nobody has assigned them."""
+    if obstacle := nothing_to_gain(ctx):
+        return Skipped(LEVER.name, obstacle)
+    left = {nic.name: _why_left(ctx, nic) for nic in nics(ctx)}
+    lines = [
+        propose_file(
+            ctx,
+            LEVER,
+            path,
+            mask_of([cpu]),
+            reason=f"any of {len(cpus(ctx))} CPUs may send through any queue of {nic.name}, and waits for "
+            "its lock",
+            evidence="Linux, networking/scaling.rst, suggested configuration of XPS",
+        )
+        for nic in nics(ctx)
+        if left[nic.name] is None
+        for cpu, path in zip(cpus(ctx), _paths(nic), strict=False)  # there may be more queues than CPUs
+    ]
+    return lines_or_skipped(LEVER, lines, "; ".join(why for why in left.values() if why is not None))
+
+
+def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
+    queues, count = nic.tx_queues.or_else(0), len(cpus(ctx))
+    found = [mask for path in _paths(nic) if (mask := ctx.value(path)) is not None]
+    if queues == 1:
+        return f"{nic.name} has one transmit queue: there is no choice"
+    if not queues or len(found) < queues:
+        return f"the transmit queues of {nic.name} are not known"
+    if not all(map(is_empty, found)):
+        return f"the transmit queues of {nic.name} are assigned already ({'; '.join(found)})"
+    if queues < count:
+        have = f"{nic.name} has {queues} transmit queues for {count} CPUs"
+        return f"{have}: which share one is the driver's choice"
+    return None
+
+
+def _paths(nic: Nic) -> list[str]:
+    """Return the masks in the order of the queues."""
+    directory = f"/sys/class/net/{nic.name}/queues"
+    return [f"{directory}/tx-{number}/xps_cpus" for number in range(nic.tx_queues.or_else(0))]
+
+
+def _concerned(ctx: PlanContext) -> Sequence[str]:
+    return [path for nic in nics(ctx) for path in _paths(nic) if ctx.value(path) is not None]
+
+
+detect = detect_files(LEVER, plan, _concerned)

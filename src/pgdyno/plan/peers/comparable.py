@@ -1,0 +1,111 @@
+"""A peer's configuration as a server beside others may be given it, and the reasons for the rest.
+
+All servers of a comparison are equally durable, equally reachable, and watch themselves alike: what a peer
+sets about that is taken out. So is what this server would not start with. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import groupby
+
+from pgdyno.base.errors import SettingError
+from pgdyno.model.variants.durability import DURABILITY_LOCK
+from pgdyno.model.variants.refused_settings import why_refused
+from pgdyno.postgres.server import Server
+
+_DURABLE = frozenset({*DURABILITY_LOCK, "synchronous_standby_names"})
+_ACCESS = ("authentication_timeout", "listen_addresses", "password_encryption", "ssl*")
+_WATCHING = ("log_*", "logging_collector", "track_*", "compute_query_id")
+SPARE_CONNECTIONS = 10
+"""Besides the load's: of ours that look, and of the load's that end when the next ones begin."""
+_CONNECTIONS, _RESERVED = "max_connections", ("superuser_reserved_connections", "reserved_connections")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A setting of a peer's configuration that a server beside others is not given."""
+
+    name: str
+    value: str
+    reason: str  # after "because"
+
+
+@dataclass(frozen=True)
+class PeerSettings:
+    """A peer's configuration as far as the server at hand is given it."""
+
+    settings: Mapping[str, str]
+    left_out: tuple[LeftOut, ...]
+
+
+def accepted_by(server: Server, settings: Mapping[str, str]) -> PeerSettings:
+    """Drop the settings that this server would reject, and report them.
+
+    One bad value would keep it from starting.
+    """
+    return _without(settings, {name: _objection(server, name, value) for name, value in settings.items()})
+
+
+def comparable(server: Server, settings: Mapping[str, str]) -> PeerSettings:
+    """Drop the settings that all servers of a comparison have alike, and those that this one would reject."""
+    alike = _without(settings, {name: _why_alike(name, value) for name, value in settings.items()})
+    accepted = accepted_by(server, alike.settings)
+    return PeerSettings(accepted.settings, (*alike.left_out, *accepted.left_out))
+
+
+def left_out_notes(peer: str, left_out: Sequence[LeftOut]) -> Iterator[str]:
+    """Yield a sentence for each reason, with the settings that are left out for it."""
+    by_reason = sorted(left_out, key=lambda one: one.reason)
+    for reason, same in groupby(by_reason, key=lambda one: one.reason):
+        named = ", ".join(f"{one.name} = {one.value or chr(39) * 2}" for one in same)
+        yield f"{peer} without {named}: {reason}"
+
+
+def with_room_for(clients: int, server: Server, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings with max_connections raised to the load's needs; unchanged if it is enough."""
+    reserved = sum(int(_value(server, settings, name)) for name in _RESERVED)
+    needed = clients + SPARE_CONNECTIONS + reserved
+    if int(_value(server, settings, _CONNECTIONS)) >= needed:
+        return dict(settings)
+    return {**settings, _CONNECTIONS: str(needed)}
+
+
+def _value(server: Server, settings: Mapping[str, str], name: str) -> str:
+    guc = server.settings.get(name)
+    return settings.get(name, "0" if guc is None else guc.setting)
+
+
+def _without(settings: Mapping[str, str], reasons: Mapping[str, str | None]) -> PeerSettings:
+    accepted = {name: value for name, value in settings.items() if reasons[name] is None}
+    left_out = [LeftOut(name, settings[name], reason) for name, reason in reasons.items() if reason]
+    return PeerSettings(accepted, tuple(left_out))
+
+
+def _why_alike(name: str, value: str) -> str | None:
+    if name in _DURABLE:
+        return "all servers are equally durable"
+    if _is_among(name, _ACCESS):
+        return "scratch servers are reached by their private socket alone"
+    if "." in name or name.endswith("_preload_libraries"):
+        return "no server here loads an extension"
+    if _is_among(name, _WATCHING):
+        return "what watches a server costs something, and none of them is watched"
+    return why_refused(name, value)
+
+
+def _is_among(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _objection(server: Server, name: str, value: str) -> str | None:
+    guc = server.settings.get(name)
+    if guc is None:
+        return f'PostgreSQL {server.version} has no setting "{name}"'
+    try:
+        guc.check(value)
+    except SettingError as error:
+        return "; ".join(filter(None, (error.message, error.detail)))
+    return None

@@ -1,0 +1,1 @@
+"""A plan, a host, a server and levers as text. Pure."""

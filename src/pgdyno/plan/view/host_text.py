@@ -1,0 +1,191 @@
+"""A host as text: a line for each fact, with its source or the reason why it is unknown. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pgdyno.base import numbers
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.cpu_list import format_cpu_list
+from pgdyno.host.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
+
+_NAME_WIDTH = 24
+_SYSCTL_WIDTH = 36
+_MOST_ITEMS = 16  # longer lists are cut: /proc/cpuinfo shows more than a hundred features
+_SHM = "/dev/shm"  # noqa: S108 — a title, not a place to write to
+
+# Of a long list of features these are shown: they decide which code PostgreSQL, libc or a compiler can use.
+_TELLING_FEATURES = (
+    *("sse4_2", "popcnt", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512_vpopcntdq", "vpclmulqdq"),
+    *("atomics", "crc32", "pmull", "asimd", "sve", "sve2", "spe"),
+)
+
+# Soft limits that PostgreSQL runs into; locked memory is what io_uring needs before Linux 5.12.
+_TELLING_RLIMITS = ("Max open files", "Max processes", "Max locked memory", "Max core file size")
+
+_TITLES = {
+    "isa_features": "instruction set",
+    "logical_count": "CPUs online",
+    "core_count": "cores",
+    "socket_count": "sockets",
+    "numa_nodes": "NUMA nodes",
+    "is_smt_active": "SMT",
+    "l1d_bytes": "L1 data cache",
+    "l2_bytes": "L2 cache",
+    "l3_bytes": "L3 cache",
+    "has_pmu": "hardware counters",
+    "page_bytes": "page size",
+    "cgroup_version": "control groups",
+    "cpu_count": "CPUs",
+    "pids_max": "processes",
+    "hugetlb_bytes": "huge pages",
+    "shm_bytes": _SHM,
+    "frequency_mhz": "frequency",
+    "owners": "values also set by",
+    "rlimits": "resource limits",
+}
+
+
+def host_text(host: Host) -> str:
+    """Return the readable description of a host."""
+    return "\n\n".join("\n".join(lines) for lines in _sections(host)) + "\n"
+
+
+def _sections(host: Host) -> Iterator[list[str]]:
+    kernel: dict[str, Fact[Any]] = {
+        "hostname": host.hostname,
+        "kernel": host.kernel.release,
+        "distribution": host.kernel.distribution,
+        "owners": host.owners,
+    }
+    yield ["Host", *(_line(name, fact) for name, fact in kernel.items())]
+    yield ["Processor", *_fact_lines(host.cpu)]
+    yield ["Memory", *_fact_lines(host.memory)]
+    yield ["Limits", *_fact_lines(host.limits)]
+    yield ["Storage", *_item_lines("disks", host.block_devices, _device_lines)]
+    yield ["Mounts", *_item_lines("mounts", host.mounts, _mount_lines)]
+    yield ["Network", *_item_lines("interfaces", host.nics, _nic_lines)]
+    yield ["Kernel settings", *(_line(k, fact, _SYSCTL_WIDTH) for k, fact in host.kernel.sysctls.items())]
+
+
+def _fact_lines(part: Any) -> list[str]:
+    """Return a line for each field of a dataclass whose fields are all facts."""
+    return [_line(field.name, getattr(part, field.name)) for field in dataclasses.fields(part)]
+
+
+def _item_lines(name: str, items: Fact[tuple[Any, ...]], lines: Callable[[Any], list[str]]) -> list[str]:
+    if isinstance(items.value, Unknown) or not items.value:
+        return [_line(name, items)]
+    return [line for item in items.value for line in lines(item)]
+
+
+def _device_lines(device: BlockDevice) -> list[str]:
+    return [f"  {device.name}", *_nested_lines(device)]
+
+
+def _mount_lines(mount: Mount) -> list[str]:
+    options = ",".join(mount.options)
+    return [f"  {mount.target}", f"    {mount.device}, {mount.filesystem}, {options}", *_nested_lines(mount)]
+
+
+def _nic_lines(nic: Nic) -> list[str]:
+    return [f"  {nic.name}", *_nested_lines(nic)]
+
+
+def _nested_lines(item: BlockDevice | Mount | Nic) -> list[str]:
+    facts = {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
+    return ["  " + _line(n, fact, _NAME_WIDTH - 2) for n, fact in facts.items() if isinstance(fact, Fact)]
+
+
+def _line(name: str, fact: Fact[Any], width: int = _NAME_WIDTH) -> str:
+    return f"  {_TITLES.get(name, _title(name)):<{width}}{_value(name, fact)}  ({fact.source})"
+
+
+def _title(name: str) -> str:
+    """Turn a field's name into words; the unit goes with the value. Kernel settings keep their names."""
+    return name if "." in name else name.removesuffix("_bytes").removeprefix("is_").replace("_", " ")
+
+
+def _value(name: str, fact: Fact[Any]) -> str:
+    if isinstance(fact.value, Unknown):
+        return f"unknown: {fact.value.reason}"
+    if name in _READABLE:
+        return _READABLE[name](fact.value)
+    if name.endswith("_bytes") and isinstance(fact.value, int):
+        return numbers.size(fact.value)
+    return _plain(fact.value)
+
+
+def _plain(value: Any) -> str:
+    """Print a value by its type alone."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return _listed([f"{key}: {item}" for key, item in value.items()], "; ")
+    if isinstance(value, tuple):
+        return _listed([str(item) for item in value], ", ")
+    return " ".join(str(value).split())
+
+
+def _features(features: Sequence[str]) -> str:
+    if len(features) <= _MOST_ITEMS:
+        return " ".join(features)
+    telling = [name for name in _TELLING_FEATURES if name in features]
+    return f"{' '.join(telling)} (and {len(features) - len(telling)} more)"
+
+
+def _pools(pools: Mapping[int, HugePagePool]) -> str:
+    shown = (
+        f"{pool.total} × {numbers.size(size)} ({pool.free} free, {pool.reserved} reserved)"
+        for size, pool in pools.items()
+    )
+    return "; ".join(shown) or "none"
+
+
+def _sizes(limits: Mapping[int, int]) -> str:
+    """Describe the permitted uses of pages of each size."""
+    shown = (f"{numbers.size(limit)} on pages of {numbers.size(size)}" for size, limit in limits.items())
+    return "; ".join(shown) or "none"
+
+
+def _mitigations(answers: Mapping[str, str]) -> str:
+    """Describe mitigations that cost time or are missing, and count the rest."""
+    affected = {name: answer for name, answer in answers.items() if answer != "Not affected"}
+    shown = [f"{name}: {answer}" for name, answer in affected.items()]
+    return "; ".join([*shown, f"{len(answers) - len(affected)} not affected"])
+
+
+def _frequency(frequency_mhz: float) -> str:
+    return f"{frequency_mhz / 1000:.3g} GHz"
+
+
+def _rlimits(limits: Mapping[str, str]) -> str:
+    shown = (f"{name.removeprefix('Max ')} {limits[name]}" for name in _TELLING_RLIMITS if name in limits)
+    return ", ".join(shown)
+
+
+def _owners(owners: Sequence[Owner]) -> str:
+    return ", ".join(f"{owner.name}, which {owner.does}" for owner in owners) or "no known program"
+
+
+def _listed(items: Sequence[str], separator: str) -> str:
+    if not items:
+        return "none"
+    rest = len(items) - _MOST_ITEMS
+    return separator.join(items[:_MOST_ITEMS]) + (f" (and {rest} more)" if rest > 0 else "")
+
+
+_READABLE: dict[str, Callable[[Any], str]] = {
+    "frequency_mhz": _frequency,
+    "isa_features": _features,
+    "cpuset": format_cpu_list,
+    "huge_pages": _pools,
+    "hugetlb_bytes": _sizes,
+    "mitigations": _mitigations,
+    "owners": _owners,
+    "rlimits": _rlimits,
+}

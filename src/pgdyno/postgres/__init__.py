@@ -1,0 +1,1 @@
+"""PostgreSQL servers: embedded, managed and attached ones; nouns beside the rooms."""

@@ -1,0 +1,67 @@
+"""Literals for ALTER SYSTEM that make the server store exactly the intended value.
+
+Six settings are lists whose elements the server quotes one by one (GUC_LIST_QUOTE): for these,
+``SET shared_preload_libraries = 'a,b'`` would name *one* library called "a,b", and the server would not
+start again. Extensions cannot define such settings (guc.c refuses it), so that the list below is complete;
+pg_dump has the same one (variable_is_guc_list_quote in src/bin/pg_dump/dumputils.c).
+"""
+
+from __future__ import annotations
+
+import re
+
+from pgdyno.base.errors import SettingError
+
+_FOLDED_LISTS = frozenset({"search_path", "temp_tablespaces"})  # of identifiers: without quotes, lower case
+_PATH_LISTS = frozenset(
+    {
+        "local_preload_libraries",
+        "session_preload_libraries",
+        "shared_preload_libraries",
+        "unix_socket_directories",
+    }
+)
+QUOTED_LISTS = _FOLDED_LISTS | _PATH_LISTS
+_ELEMENT = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^",]*))\s*(?P<end>,|$)')
+
+
+def statement_values(name: str, value: str) -> tuple[str, ...]:
+    """Return the literals that ALTER SYSTEM SET takes for a value as a configuration file has it.
+
+    Raises: SettingError for a value that ALTER SYSTEM cannot store.
+    """
+    if "\n" in value:
+        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value with a line feed in it')
+    if "\0" in value:
+        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value with a NUL byte in it')
+    if name.lower() not in QUOTED_LISTS:
+        return (value,)
+    elements = list_elements(name, value)
+    if not elements:
+        raise SettingError(
+            f'ALTER SYSTEM cannot set "{name}" to an empty list',
+            hint="reset it instead, or edit postgresql.conf",
+        )
+    return elements
+
+
+def list_elements(name: str, value: str) -> tuple[str, ...]:
+    """Split the value of a list as the server does (SplitIdentifierString, SplitDirectoriesString).
+
+    Raises: SettingError if the server could not split it.
+    """
+    elements = []
+    position = 0
+    while value.strip():
+        match = _ELEMENT.match(value, position)
+        if match is None:
+            raise SettingError(f'invalid list syntax in parameter "{name}": "{value}"')
+        if match["quoted"] is not None:
+            elements.append(match["quoted"].replace('""', '"'))
+        else:
+            plain = match["plain"].rstrip()
+            elements.append(plain.lower() if name.lower() in _FOLDED_LISTS else plain)
+        position = match.end()
+        if not match["end"]:
+            break
+    return tuple(elements)

@@ -1,0 +1,159 @@
+"""Turn libpq's text on a failed connection into an error with a hint.
+
+Pure: text in, error out.
+
+libpq gives no SQLSTATE for a connection that was never made, so that its text is all there is. A server
+words its FATAL message in its own language (``lc_messages``): what is not recognised here is passed on
+unchanged as the detail, without a hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from pgdyno.base.errors import ConnectionFailedError, ServerCrashedError, ServerError, UsageError
+
+_ATTEMPT = re.compile(
+    r"connection to server (?P<where>(?:at|on) .+?) failed: (?:FATAL:\s+)?"
+    r"(?P<reason>.*?)(?=\n\t|\n-|\nMultiple|$)",
+    re.DOTALL,
+)
+_PASSWORD_FILE = "set PGPASSWORD, or add a line host:port:database:user:password to ~/.pgpass (mode 0600)"  # noqa: S105 — advice
+_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05"})  # shut down, crashed, not up yet, idle for too long
+_HINTS = (
+    (r"password authentication failed", f"check user and password: {_PASSWORD_FILE}"),
+    (r"no password supplied", _PASSWORD_FILE),
+    (
+        r"authentication method requirement .* failed",
+        "connect with --dsn, and list the methods that you accept: require_auth=scram-sha-256,md5",
+    ),
+    (
+        r"Peer authentication failed",
+        "run pgdyno as that operating-system user: sudo -u ROLE pgdyno …; or name another role with user=",
+    ),
+    (
+        r"no pg_hba\.conf entry",
+        "allow this host, user and database in the server's pg_hba.conf, then reload it",
+    ),
+    (r'database ".*" does not exist', "psql --list shows the databases; name one with dbname= or PGDATABASE"),
+    (r'role ".*" does not exist', "name an existing role with user= or PGUSER"),
+    (
+        r"too many clients|too many connections|connection slots are reserved",
+        "wait for a connection to end, or connect as a role that may use the reserved ones",
+    ),
+    (
+        r"starting up|not yet accepting connections",
+        "try again in a moment; the server's log tells how far it is",
+    ),
+    (r"shutting down", "start the server, or name another one with --dsn"),
+    (r"in recovery mode", "a server process crashed; try again in a moment and read the server's log"),
+    (r"SSL was required|does not support SSL", "use sslmode=prefer if the network is trusted"),
+    (
+        r"\.s\.PGSQL.*No such file",
+        "is the server running there? pg_lsclusters lists Debian's; name another with --dsn 'host=… port=…'",
+    ),
+    (
+        r"Permission denied",
+        "the socket's directory is closed to this user: run pgdyno as the server's user or as root",
+    ),
+    (
+        r"Connection refused",
+        "is the server running, and does it listen on that address? see listen_addresses and port",
+    ),
+    (
+        r"timeout expired",
+        "is the address right, and does a firewall allow the port? connect_timeout= waits longer",
+    ),
+    (
+        r"due to (?:statement|transaction|idle-session) timeout",
+        r"a limit of the role, the database or the server (psql: \drds): try dbname=postgres or another role",
+    ),
+    (r"resolve host|translate host name", "check the host name, or use its address"),
+    (r"definition of service", "services are defined in ~/.pg_service.conf or the file PGSERVICEFILE names"),
+)
+
+
+def connection_failed(text: str, target: str) -> ConnectionFailedError:
+    """Return the error for libpq's or psycopg's message ``text``.
+
+    ``target`` is how people name the server, without a password; used where libpq does not say it.
+    """
+    attempts = {match["where"]: match["reason"].strip() for match in _ATTEMPT.finditer(text)}
+    if not attempts:
+        attempts = {f"at {target}": text.removeprefix("connection is bad: ").strip()}
+    where = " or ".join(attempts)
+    reasons = list(dict.fromkeys(attempts.values()))
+    return ConnectionFailedError(
+        f"could not connect to the server {where}", detail="; ".join(reasons), hint=_hint(text)
+    )
+
+
+def bad_connection_string(text: str) -> UsageError:
+    """Return the error for a connection string that libpq cannot parse.
+
+    libpq quotes the part that it stumbled over, and that part is a password more often than not (an
+    unquoted blank, a "/" or "@" in a URI): whatever is between quotation marks is left out.
+    """
+    safe = re.sub(r'".*"', "…", text.strip(), flags=re.DOTALL)
+    return UsageError(
+        "the connection string cannot be understood",
+        detail=safe,
+        hint="write --dsn 'host=… port=… user=… dbname=…' or a URI with special characters percent-encoded; "
+        "leave the password to PGPASSWORD or ~/.pgpass",
+    )
+
+
+def connection_lost(text: str) -> ConnectionFailedError:
+    """Return the error for a connection that ended while it was used."""
+    return ConnectionFailedError(
+        "lost the connection to the server",
+        detail=text.strip(),
+        hint="the server's log says why; then try again",
+    )
+
+
+def statement_failed(error: psycopg.Error, *, is_closed: bool) -> ServerError:
+    """Return the error for a statement of pgdyno's own; ``is_closed``: its connection ended with it."""
+    if is_closed:
+        return connection_lost(str(error))
+    said = error.diag.message_primary or str(error).strip()
+    return ServerError(
+        f"a query failed: {said}", detail=None if error.sqlstate is None else f"SQLSTATE {error.sqlstate}"
+    )
+
+
+@contextmanager
+def failures_in_words() -> Iterator[None]:
+    """Run statements of pgdyno's own on any connection. Raises: ConnectionFailedError, ServerError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        is_lost = isinstance(error, psycopg.OperationalError) and error.sqlstate in {None, *_ENDED}
+        raise statement_failed(error, is_closed=is_lost) from error
+
+
+def control_failed(
+    error: psycopg.OperationalError, server: str, log: str, *, is_running: bool
+) -> ServerError:
+    """Return the error for a connection that pgdyno looks at a server under load with.
+
+    ``server`` is how people call it, ``log`` the end of its log, ``is_running`` whether its postmaster is.
+    """
+    said = str(error).strip()
+    if not is_running:
+        return ServerCrashedError(f"{server} is not running any more", detail=log)
+    if _ATTEMPT.search(said) or isinstance(error, psycopg.errors.ConnectionTimeout):
+        return ConnectionFailedError(f"could not connect to {server}", detail=said, hint=_hint(said))
+    if isinstance(error, psycopg.errors.QueryCanceled):
+        return ServerError(f"{server} did not answer in time", detail=f"{said}\n         {log}")
+    if error.sqlstate is None or error.sqlstate in _ENDED:
+        return ServerCrashedError(f"{server} closed its connection", detail=log)
+    return ServerError(f"{server} refused a query of pgdyno's own", detail=f"{said}\n         {log}")
+
+
+def _hint(text: str) -> str | None:
+    return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), None)

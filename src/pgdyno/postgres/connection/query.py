@@ -1,0 +1,72 @@
+"""Query a server and return a Fact.
+
+Data that the role may not see or the server does not know is an Unknown value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from pgdyno.base.errors import ServerError
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.connection.connection_errors import statement_failed
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+
+
+def ask_rows(
+    connection: Connection, sql: LiteralString, source: str, parameters: Sequence[object] | None = None
+) -> Fact[tuple[Row, ...]]:
+    """Run a query; unknown if the role may not, the server has no such object, or it took too long.
+
+    Raises: ConnectionFailedError if the connection is gone.
+    """
+    try:
+        return Fact(tuple(connection.execute(sql, parameters).fetchall()), source)
+    except errors.InsufficientPrivilege as error:
+        return Fact(Unknown(_message(error)), source)
+    except (errors.UndefinedFunction, errors.UndefinedTable, errors.UndefinedColumn) as error:
+        return Fact(Unknown(f"this server does not have it: {_message(error)}"), source)
+    except (errors.QueryCanceled, errors.LockNotAvailable) as error:
+        return Fact(Unknown(_message(error)), source)
+    except psycopg.Error as error:
+        raise statement_failed(error, is_closed=connection.closed) from error
+
+
+def ask(connection: Connection, sql: LiteralString, kind: type[T], source: str) -> Fact[T]:
+    """Ask for one value of a Python type; NULL and no row at all are unknown.
+
+    Raises: ConnectionFailedError if the connection is gone.
+    """
+    rows = ask_rows(connection, sql, source)
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, source)
+    value = rows.value[0][0] if rows.value else None
+    if value is None:
+        return Fact(Unknown("the server gives no value"), source)
+    if not isinstance(value, kind):
+        raise ServerError(f"{source} gave {type(value).__name__}, expected {kind.__name__}")
+    return Fact(value, source)
+
+
+def require(connection: Connection, sql: LiteralString, kind: type[T], source: str) -> T:
+    """Ask for a value that every role can see on every server.
+
+    Raises: ServerError if the server does not give it after all.
+    """
+    fact = ask(connection, sql, kind, source)
+    if isinstance(fact.value, Unknown):
+        raise ServerError(f"the server does not answer {source}", detail=fact.value.reason)
+    return fact.value
+
+
+def _message(error: psycopg.Error) -> str:
+    """Return the server's primary message alone."""
+    return error.diag.message_primary or str(error)

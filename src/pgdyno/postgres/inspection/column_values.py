@@ -1,0 +1,82 @@
+"""How often a table's rows have which values of a column: a sample of the rows, and the keys' range.
+
+What is read stays with the copy of the data; it is not part of a workload file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.control_connection import READING, look
+from pgdyno.postgres.table_columns import Column
+
+_MOST_VALUES = 10_000  # arbitrary: some hundred kB of a column
+_LONGEST = 200  # characters of a value
+_DENSE = 1.1  # a range of keys with so few gaps is drawn from as a whole
+_SIZE = """
+SELECT GREATEST(c.reltuples, 0)::pg_catalog.float8 FROM pg_catalog.pg_class c
+WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)
+  AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m}'::pg_catalog."char"[])
+"""
+_SEED = "SELECT pg_catalog.setseed(0.5)"
+_ENDS = sql.SQL("SELECT pg_catalog.min({column}), pg_catalog.max({column}) FROM {table}")
+_VALUES = sql.SQL("""
+SELECT {column}::pg_catalog.text FROM {table} {sample}
+WHERE {column} IS NOT NULL AND pg_catalog.length({column}::pg_catalog.text) OPERATOR(pg_catalog.<=) %s
+ORDER BY pg_catalog.random() LIMIT %s
+""")
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Values of a column. ``dense``: the lowest and highest of keys between which hardly any is missing.
+
+    ``sample`` are values of rows taken at random, as text; ``highest`` is that of an integer key.
+    """
+
+    sample: tuple[str, ...] = ()
+    dense: tuple[int, int] | None = None
+    highest: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is any."""
+        return bool(self.sample) or self.dense is not None
+
+
+@answers_of_postgresql()
+def read_column_values(connection: Connection, column: Column) -> ColumnValues:
+    """Return values of a table's column; none of a view's. Raises: ServerError, say for a closed table."""
+    with failures_in_words(), look(connection, READING):  # the seed and its numbers belong to one session
+        return _values_of(connection, column)
+
+
+def _values_of(connection: Connection, column: Column) -> ColumnValues:
+    names = {"column": sql.Identifier(column.name), "table": sql.Identifier(column.schema, column.table)}
+    size = connection.execute(_SIZE, (names["table"].as_string(connection),)).fetchone()
+    if size is None:
+        return ColumnValues()
+    rows, ends = max(1.0, size[0]), None
+    if column.is_key and column.is_integer:
+        [ends] = connection.execute(_ENDS.format(**names)).fetchall()
+    if ends is not None and ends[0] is not None and ends[1] - ends[0] + 1 <= _DENSE * rows:
+        return ColumnValues(dense=(int(ends[0]), int(ends[1])), highest=int(ends[1]))
+    connection.execute(_SEED)  # equal rows give equal samples
+    found = connection.execute(
+        _VALUES.format(**names, sample=_sample(rows)), (_LONGEST, _MOST_VALUES)
+    ).fetchall()
+    highest = None if ends is None or ends[1] is None else int(ends[1])
+    return ColumnValues(tuple(str(value) for (value,) in found), highest=highest)
+
+
+def _sample(rows: float) -> sql.Composable:
+    """Return the clause that takes some pages of a large table, with twice the rows that are kept."""
+    share = 100 * 2 * _MOST_VALUES / rows
+    if share >= 100:
+        return sql.SQL("")
+    return sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (1)").format(sql.Literal(share))

@@ -1,0 +1,95 @@
+"""Read PostgreSQL's configuration files as text.
+
+Parsing alone, apart from ``read_configuration``.
+
+Grammar: src/backend/utils/misc/guc-file.l. Only what a file says: whether a value is in force depends on
+the command line, on later files and on the server, which alone knows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from pgdyno.postgres.guc_text import unquoted
+from pgdyno.postgres.inspection.regular_file import read_regular_file
+from pgdyno.postgres.secrets import redacted
+from pgdyno.postgres.server import FileSetting
+
+_INCLUDE_DEPTH = 10  # as CONF_FILE_MAX_DEPTH in src/include/utils/conffiles.h
+_MOST: Mapping[str, int] = MappingProxyType(
+    {"files": 250, "characters": 4 << 20, "settings": 10_000, "names of directories": 10_000}
+)
+"""Arbitrary: files that include themselves, or a large one, many times take hours and all memory."""
+_LINE = re.compile(
+    r"""\s* (?P<name> [A-Za-z_][\w$]* (?: \.[A-Za-z_][\w$]* )* )
+        (?: \s*=\s* | \s+ )
+        (?P<value> '(?: [^'\\\n] | \\. | '' )*' | [^\s\#'=]+ )
+        \s* (?: \#.* )? $""",
+    re.VERBOSE,
+)
+
+
+def parse_line(line: str) -> tuple[str, str] | None:
+    """Return name and value of one line; None for a comment, an empty line, or one that is not valid."""
+    match = _LINE.match(line)
+    if match is None:
+        return None
+    return match["name"].lower(), unquoted(match["value"])
+
+
+def read_configuration(path: Path) -> Iterator[FileSetting]:
+    """Return the settings of a file and of the files it includes, in the server's order; secrets redacted.
+
+    Raises: OSError if the file, or a file that it includes, cannot be read, or if they are too many or too
+    large together.
+    """
+    return _read(path, 0, Counter())
+
+
+def _read(path: Path, depth: int, counted: Counter[str]) -> Iterator[FileSetting]:
+    _count(counted, "files", 1, path)
+    text = read_regular_file(path)
+    _count(counted, "characters", len(text), path)
+    for number, line in enumerate(text.split("\n"), start=1):
+        setting = parse_line(line)
+        if setting is None:
+            continue
+        name, value = setting
+        if name in ("include", "include_if_exists", "include_dir"):
+            if depth < _INCLUDE_DEPTH:
+                yield from _included(name, path.parent / value, depth + 1, counted)
+        else:
+            _count(counted, "settings", 1, path)
+            yield FileSetting(name, redacted(name, value), str(path), number)
+
+
+def _count(counted: Counter[str], what: str, more: int, path: Path) -> None:
+    counted[what] += more
+    if counted[what] > _MOST[what]:
+        raise OSError(errno.EFBIG, f"more than {_MOST[what]:,} {what} are included", str(path))
+
+
+def _included(directive: str, target: Path, depth: int, counted: Counter[str]) -> Iterator[FileSetting]:
+    if directive == "include_dir":
+        included = _in_directory(target, counted) if target.is_dir() else []
+    else:
+        included = [target] if directive == "include" or target.exists() else []
+    for file in included:
+        yield from _read(file, depth, counted)
+
+
+def _in_directory(directory: Path, counted: Counter[str]) -> list[Path]:
+    """Return files in C's collation, and never hidden ones, as GetConfFilesInDir does."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            _count(counted, "names of directories", 1, directory)
+            if entry.name.endswith(".conf") and not entry.name.startswith("."):
+                found.append(directory / entry.name)
+    return sorted(found)

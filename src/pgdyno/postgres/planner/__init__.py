@@ -1,0 +1,1 @@
+"""How the server plans a query, and the limits of its parallel degree."""

@@ -1,0 +1,1 @@
+"""Installations, instances and their runtime environment; the home of pgdyno."""

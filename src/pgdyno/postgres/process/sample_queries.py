@@ -1,0 +1,170 @@
+"""Queries of a sample's rows, in SQL.
+
+Texts of values are those of their types' output functions, by ``concat``: a cast may be a function that an
+owner in the database has made. Comparisons are the foreign keys' own, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import LiteralString
+
+from psycopg import sql
+
+from pgdyno.postgres.linked_table import (
+    AllRows,
+    ByHash,
+    ByLinkHash,
+    Choice,
+    Link,
+    LinkedTable,
+    OfChosen,
+    Relation,
+    Unlinked,
+)
+
+_HALF = 1 << 63  # hashes are of 64 bits, with a sign
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """The share of rows that hashes choose, and the seed of the hashes."""
+
+    share: float
+    seed: int = 1
+
+    def rows(self, table: LinkedTable, choice: Choice) -> sql.Composed:
+        """Return the COPY of the rows that a choice takes of a table."""
+        condition = self._condition(choice, 0)
+        return _copy(table, sql.SQL("{} WHERE {}").format(_from(table.relation, 0), condition))
+
+    def _condition(self, choice: Choice, depth: int) -> sql.Composable:
+        """Return a condition on the rows that are called by their depth: t0 in the table that is read."""
+        if isinstance(choice, AllRows):
+            return sql.SQL("true")
+        if isinstance(choice, ByHash):
+            return self._is_hashed(depth, choice.columns)
+        if isinstance(choice, ByLinkHash):
+            own = [one.name for one in choice.link.columns]
+            return sql.SQL("{} AND {}").format(_linked(choice.link, depth), self._is_hashed(depth, own))
+        if isinstance(choice, Unlinked):
+            return sql.SQL("NOT ({}) AND {}").format(
+                _linked(choice.link, depth), self._is_hashed(depth, choice.own.columns)
+            )
+        return self._is_of_chosen(choice, depth)
+
+    def _is_of_chosen(self, choice: OfChosen, depth: int) -> sql.Composable:
+        link, above = choice.link, depth + 1
+        chosen = sql.SQL(" OR ").join(
+            sql.SQL("({})").format(self._condition(one, above)) for one in choice.chosen
+        )
+        own = [_column(depth, one.name) for one in link.columns]
+        return sql.SQL("EXISTS (SELECT 1 {} WHERE {} AND ({}))").format(
+            _from(link.target, above), _refers(link, above, own), chosen
+        )
+
+    def _is_hashed(self, depth: int, columns: Sequence[str]) -> sql.Composable:
+        values = [_column(depth, one) for one in columns]
+        texts = [_text(one) for one in values] or [_text(_column(depth, "tableoid"), _column(depth, "ctid"))]
+        hashed: sql.Composable = sql.SQL("{}::pg_catalog.int8").format(str(self.seed))
+        for text in texts:
+            hashed = sql.SQL("pg_catalog.hashtextextended({}, {})").format(text, hashed)
+        limit = min(round(2 * self.share * _HALF) - _HALF, _HALF - 1)
+        return sql.SQL("{} OPERATOR(pg_catalog.<) {}::pg_catalog.int8").format(hashed, str(limit))
+
+
+def missing_keys(link: Link) -> sql.Composed:
+    """Return the query of a foreign key's values, as texts, to which no row in the copy belongs."""
+    own = [_column(0, one.name) for one in link.columns]
+    names = [sql.Identifier(f"k{place}") for place in range(len(own))]
+    return sql.SQL(
+        "SELECT {} FROM (SELECT DISTINCT {} {} WHERE {} AND NOT EXISTS (SELECT 1 {} WHERE {})) d"
+    ).format(
+        _listed(map(_text, names)),
+        _listed(sql.SQL("{} AS {}").format(*pair) for pair in zip(own, names, strict=True)),
+        _from(link.source, 0),
+        _linked(link, 0),
+        _from(link.target, 1),
+        _refers(link, 1, own),
+    )
+
+
+def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[str]]) -> sql.Composed:
+    """Return the COPY of the rows that values of a foreign key refer to; ``keys`` has a list per column."""
+    names = [sql.Identifier(f"k{place}") for place in range(len(keys))]
+    types = [sql.SQL(_trusted(one.type)) for one in link.columns]
+    # The type's own functions read a literal; a cast from text may be a function of an owner in the database.
+    rows = (
+        sql.SQL("({})").format(
+            _listed(sql.SQL("{}::{}").format(*pair) for pair in zip(one, types, strict=True))
+        )
+        for one in zip(*(map(sql.Literal, one) for one in keys), strict=True)
+    )
+    wanted = sql.SQL("(VALUES {}) AS w({})").format(_listed(rows), _listed(names))
+    condition = sql.SQL("EXISTS (SELECT 1 FROM {} WHERE {})").format(wanted, _refers(link, 0, names))
+    return _copy(table, sql.SQL("{} WHERE {}").format(_from(link.target, 0), condition))
+
+
+def loading(table: LinkedTable) -> sql.Composed:
+    """Return the COPY that takes a table's rows; those of a partitioned one find their partitions."""
+    relation = sql.Identifier(table.relation.schema, table.relation.name)
+    listed = sql.SQL("({})").format(_names(table)) if table.columns else sql.SQL("")
+    return sql.SQL("COPY {} {} FROM STDIN").format(relation, listed)
+
+
+def locking(tables: Sequence[LinkedTable]) -> sql.Composed:
+    """Return the statement that keeps tables as they are, as every query does with those that it reads."""
+    named = (_relation(one.relation) for one in tables)
+    return sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(_listed(named))
+
+
+def _copy(table: LinkedTable, source: sql.Composable) -> sql.Composed:
+    columns = _listed(_column(0, one) for one in table.columns)
+    return sql.SQL("COPY (SELECT {} {}) TO STDOUT").format(columns, source)
+
+
+def _from(relation: Relation, depth: int) -> sql.Composed:
+    return sql.SQL("FROM {} AS {}").format(_relation(relation), sql.Identifier(f"t{depth}"))
+
+
+def _relation(relation: Relation) -> sql.Composed:
+    """Return a table without those that inherit from it: foreign keys see none of their rows."""
+    only = sql.SQL("" if relation.has_parts else "ONLY ")
+    return sql.SQL("{}{}").format(only, sql.Identifier(relation.schema, relation.name))
+
+
+def _refers(link: Link, depth: int, values: Sequence[sql.Composable]) -> sql.Composed:
+    """Return the condition that these values of a foreign key refer to a row."""
+    return sql.SQL(" AND ").join(
+        sql.SQL("{} {} {}").format(_column(depth, one.name), sql.SQL(_trusted(operator)), value)
+        for one, operator, value in zip(link.key, link.operators, values, strict=True)
+    )
+
+
+def _linked(link: Link, depth: int) -> sql.Composed:
+    """Return the condition that a foreign key refers to a row: none of its columns is NULL."""
+    return sql.SQL(" AND ").join(
+        sql.SQL("{} IS NOT NULL").format(_column(depth, one.name)) for one in link.columns
+    )
+
+
+def _text(*values: sql.Composable) -> sql.Composed:
+    return sql.SQL('pg_catalog.concat({}) COLLATE pg_catalog."C"').format(_listed(values))
+
+
+def _column(depth: int, name: str) -> sql.Identifier:
+    return sql.Identifier(f"t{depth}", name)
+
+
+def _names(table: LinkedTable) -> sql.Composed:
+    return _listed(map(sql.Identifier, table.columns))
+
+
+def _listed(parts: Iterable[sql.Composable]) -> sql.Composed:
+    return sql.SQL(", ").join(parts)
+
+
+def _trusted(text: str) -> LiteralString:
+    """Return a name that the server has quoted itself."""
+    return text

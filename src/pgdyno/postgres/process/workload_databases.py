@@ -1,0 +1,193 @@
+"""Databases that pgdyno creates on a user's server to load it, and drops again.
+
+Only databases that were recorded in this workspace before they were made are ever dropped, and only while
+this session holds the server's lock. The same session creates them: after a kill, the lock is free when the
+server has finished or given up what was under way, so that nothing can appear later.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from pgdyno.base.errors import PgdynoError, ServerError
+from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.connection.connection import Connection, connect_to_change
+from pgdyno.postgres.connection.control_connection import ControlConnection
+from pgdyno.postgres.process.database_records import DatabaseRecords
+
+MARK = "made by pgdyno for measuring; may be dropped"
+_SUFFIX_BYTES = 8  # nobody has, or can guess, a database of that name
+_IDENTIFIER = "SELECT system_identifier FROM pg_catalog.pg_control_system()"
+_THERE = """
+SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database d
+WHERE d.datname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
+"""
+_HAS_PREWARM = """
+SELECT 1 FROM pg_catalog.pg_available_extensions
+WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
+  AND pg_catalog.current_setting('is_superuser')::pg_catalog.bool
+"""
+
+
+@dataclass
+class WorkloadDatabases:
+    """Workload databases of one run, on the server behind a connection string.
+
+    ``records`` is the workspace's directory of records, ``lock`` takes the server's lock for a session.
+    """
+
+    dsn: str
+    records: Path
+    lock: Callable[[Connection], None]
+    _suffix: str = field(default_factory=partial(secrets.token_hex, _SUFFIX_BYTES), init=False)
+    _session: ControlConnection | None = field(default=None, init=False)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the server's lock, and drop the databases that a killed run of this workspace has left.
+
+        Raises: LockHeldError if another pgdyno loads this server; ConnectionFailedError, ServerError.
+        """
+        try:
+            self.drop_all()
+            yield
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    def hold(self) -> None:
+        """Take the lock again if a restart of the server has ended the session.
+
+        Raises: LockHeldError if another pgdyno has come first; ConnectionFailedError.
+        """
+        if self._session is None or not _answers(self._session):
+            self._session = self._locked_session()
+
+    def name(self, label: str) -> str:
+        """Return the name of a database of this run."""
+        return f"pgdyno_{label}_{self._suffix}"
+
+    def create(self, label: str) -> str:
+        """Make an empty database and return its name. Raises: ServerError."""
+        return self._make(label, "template0")
+
+    def copy(self, template: str, label: str) -> None:
+        """Make a database as a copy of another one; an earlier copy is replaced. Raises: ServerError."""
+        with self._locked() as (connection, records):
+            if self.name(label) in _there(connection, records):
+                self._drop(connection, records, self.name(label))
+        self._make(label, template)
+
+    def finish_load(self, name: str) -> None:
+        """Vacuum and analyse a loaded database; add pg_prewarm if available to the role."""
+        with self._connect(name) as connection, _prepared(connection):
+            if connection.execute(_HAS_PREWARM).fetchone():
+                connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm SCHEMA public")
+            with connection.waiting_for_hours(partial(self._connect, name)):
+                connection.execute("VACUUM (FREEZE, ANALYZE)")
+
+    def there(self) -> set[str]:
+        """Return the names of recorded databases that are on the server and still ours."""
+        with self._locked() as (connection, records):
+            return _there(connection, records)
+
+    def drop_all(self) -> None:
+        """Drop every recorded database, also one that a killed pgdyno has left."""
+        with self._locked() as (connection, records):
+            there = _there(connection, records)
+            for name in records.names():
+                if name in there:
+                    self._drop(connection, records, name)
+                records.remove(name)
+
+    def _make(self, label: str, template: str) -> str:
+        """Make a database that nobody can connect to before all others' rights to it are revoked."""
+        name = self.name(label)
+        database = sql.Identifier(name)
+        make = sql.SQL("CREATE DATABASE {} TEMPLATE {} ALLOW_CONNECTIONS false")
+        with self._locked() as (connection, records):
+            records.add(name)
+            with connection.waiting_for_hours(self._connect):
+                connection.execute(make.format(database, sql.Identifier(template)))
+            with connection.transaction():
+                connection.execute(
+                    sql.SQL("COMMENT ON DATABASE {} IS {}").format(database, sql.Literal(MARK))
+                )
+                connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(database))
+                connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS true").format(database))
+        return name
+
+    def _drop(self, connection: ControlConnection, records: DatabaseRecords, name: str) -> None:
+        with connection.waiting_for_hours(self._connect):
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        records.remove(name)
+
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[ControlConnection, DatabaseRecords]]:
+        """Provide the session that holds the lock, and the records of its server."""
+        self.hold()
+        assert self._session is not None  # noqa: S101 — it is held
+        with _prepared(self._session):
+            yield self._session, DatabaseRecords(self.records / str(_identifier(self._session)))
+
+    def _locked_session(self) -> ControlConnection:
+        connection = self._connect()
+        try:
+            self.lock(connection)
+            connection.execute("SET idle_session_timeout = 0")  # the lock is held while others work
+        except (PgdynoError, psycopg.Error):
+            connection.close()
+            raise
+        return connection
+
+    def _connect(self, database: str | None = None) -> ControlConnection:
+        return connect_to_change(self.dsn, database=database)
+
+
+def _there(connection: Connection, records: DatabaseRecords) -> set[str]:
+    rows = connection.execute(_THERE, (records.names(),)).fetchall()
+    # Without a comment: pgdyno was killed before it made one. With another: somebody has taken it.
+    return {name for name, comment in rows if comment in {None, MARK}}
+
+
+@answers_of_postgresql()
+def _identifier(connection: Connection) -> int:
+    """Return the cluster's identifier, which names a directory here: as text, the server would choose a path.
+
+    Raises: ServerError.
+    """
+    identifier = connection.execute(_IDENTIFIER).fetchall()[0][0]
+    if not isinstance(identifier, int) or abs(identifier) >= 1 << 64:
+        raise TypeError(f"system_identifier cannot be {identifier!r}")
+    return identifier
+
+
+def _answers(connection: Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        connection.close()
+        return False
+    return True
+
+
+@contextmanager
+def _prepared(connection: ControlConnection) -> Iterator[None]:
+    """Lift the session's limits on time, and put the server's refusals into our words."""
+    try:
+        connection.execute("SET statement_timeout = 0; SET lock_timeout = 0")
+        yield
+    except psycopg.Error as error:
+        raise ServerError(
+            "the server refused to prepare for load",
+            detail=str(error).strip(),
+            hint="loading takes a role that may create databases",
+        ) from error

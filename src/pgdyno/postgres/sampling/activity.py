@@ -1,0 +1,143 @@
+"""Sample the waits of a server's processes, in a thread alongside a step.
+
+One query per sample, on a connection of its own: it costs the server some tenths of a millisecond, which are
+part of what is measured. An error ends the sampling and is raised where it is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, LiteralString, Self
+
+import psycopg
+
+from pgdyno.base.errors import ServerError
+from pgdyno.host.activity import CPU, ActivitySample, Wait
+from pgdyno.postgres.process.processes import children, resident_bytes
+
+# The checkpointer sleeps in CheckpointerMain; in everything else it does, it writes or waits to write.
+_ACTIVITY: LiteralString = """
+SELECT backend_type, wait_event_type, wait_event, pg_catalog.count(*)
+FROM pg_catalog.pg_stat_activity
+WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+  AND (state OPERATOR(pg_catalog.=) 'active'
+       OR backend_type OPERATOR(pg_catalog.=) 'checkpointer'
+          AND (wait_event OPERATOR(pg_catalog.<>) 'CheckpointerMain') IS NOT FALSE)
+GROUP BY 1, 2, 3
+"""
+_BUSY = frozenset({"client backend", "parallel worker"})
+_SAMPLES_PER_MEMORY = 4  # reading every process's memory costs more than the query
+_STOP_LIMIT_S = 10.0
+
+
+class ActivitySampling:
+    """A thread that takes samples for as long as the ``with`` block lasts.
+
+    The connection is the thread's in the block, and the caller's before and after it. ``samples`` are on the
+    monotonic clock; ``largest_process_bytes`` is the most memory that one process was seen with.
+    """
+
+    def __init__(self, connection: psycopg.Connection, postmaster_pid: int, every_s: float) -> None:
+        """Prepare to sample a server every ``every_s`` seconds."""
+        self.samples: list[ActivitySample] = []
+        self.largest_process_bytes = 0
+        self._connection = connection
+        self._postmaster_pid = postmaster_pid
+        self._every_s = every_s
+        self._is_over = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="activity sampling", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        """Stop, within a limit.
+
+        Raises: ServerError if the sampling failed or does not end; never in place of an error of the block.
+        """
+        self._is_over.set()
+        self._thread.join(_STOP_LIMIT_S)
+        if is_late := self._thread.is_alive():
+            # The caller goes on to use the connection, or closes it: not while the thread waits for it.
+            with contextlib.suppress(psycopg.Error):
+                self._connection.cancel_safe(timeout=_STOP_LIMIT_S)
+            self._thread.join(_STOP_LIMIT_S)
+        if kind is not None:
+            return
+        if is_late:
+            raise ServerError(
+                f"the server did not answer a query for its activity within {_STOP_LIMIT_S:.0f} s"
+            )
+        if self._error is not None:
+            raise ServerError(
+                "could not sample the activity of the server",
+                detail=str(self._error).strip() or repr(self._error),
+            ) from self._error
+
+    def _run(self) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.push(self._keep)
+            self._sample()
+
+    def _keep(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> bool:
+        """Keep the error that ended the sampling, for the caller that stops it."""
+        self._error = error
+        return True
+
+    def _sample(self) -> None:
+        next_s = time.monotonic()
+        while not self._is_over.wait(max(0.0, next_s - time.monotonic())):
+            rows = self._connection.execute(_ACTIVITY).fetchall()
+            self.samples.append(sample_of(rows, time.monotonic()))
+            if len(self.samples) % _SAMPLES_PER_MEMORY == 1:
+                self._look_at_memory()
+            next_s = max(next_s + self._every_s, time.monotonic())
+
+    def _look_at_memory(self) -> None:
+        pids = (self._postmaster_pid, *children(self._postmaster_pid))
+        self.largest_process_bytes = max(self.largest_process_bytes, *map(resident_bytes, pids))
+
+
+@lru_cache(maxsize=1024)
+def _wait(type_: str, event: str) -> Wait:
+    """Return the same object for the same wait: a step of hours has a hundred thousand samples."""
+    return Wait(type_, event)
+
+
+def sample_of(rows: Iterable[tuple[Any, ...]], at_s: float) -> ActivitySample:
+    """Return the sample that rows of (backend type, type of wait, event, backends) stand for.
+
+    PostgreSQL looks at a backend's state first and at its wait a moment later. An active one that waits for
+    its client's next command was computing then, and is idle by now.
+    """
+    waits: Counter[Wait] = Counter()
+    others: Counter[str] = Counter()
+    for kind, type_, event, backends in rows:
+        if kind not in _BUSY:
+            others[kind] += backends
+        elif type_ is None or event == "ClientRead":
+            waits[_wait(CPU, "")] += backends
+        else:
+            waits[_wait(type_, event)] += backends
+    return ActivitySample(
+        at_s,
+        waits=tuple(waits.items()),
+        is_checkpointing=others["checkpointer"] > 0,
+        autovacuum_workers=others["autovacuum worker"],
+    )

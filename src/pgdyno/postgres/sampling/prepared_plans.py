@@ -1,0 +1,138 @@
+"""Ask a server for the custom plans and the generic plan of a prepared statement.
+
+Each statement is prepared in a READ ONLY transaction that is rolled back. Reads are run (EXPLAIN ANALYZE);
+what writes is planned alone. EXPLAIN EXECUTE shows the plan for all values in every supported version, where
+EXPLAIN (GENERIC_PLAN) came with 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import Any, LiteralString, TypeAlias
+
+import psycopg
+from psycopg import sql
+
+from pgdyno.base.errors import ServerError
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.connection.control_connection import STATEMENT_TIMEOUT_S, look
+from pgdyno.postgres.plan_document import explained
+from pgdyno.postgres.statements import PreparedStatement
+
+Document: TypeAlias = Mapping[str, Any]
+
+_NAME = sql.Identifier("pgdyno_planned")
+_FEWEST = 6  # the server decides at the sixth whether it keeps one plan (plancache.c, choose_custom_plan)
+_MOST = 12  # arbitrary: values enough to see that their plans differ, in some milliseconds per statement
+_PLANNED: LiteralString = "EXPLAIN (FORMAT JSON, VERBOSE, SUMMARY) "
+_RUN: LiteralString = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON, VERBOSE, SUMMARY) "
+_IS_KEPT: LiteralString = """
+    SELECT generic_plans OPERATOR(pg_catalog.>) 0 FROM pg_catalog.pg_prepared_statements
+     WHERE name OPERATOR(pg_catalog.=) 'pgdyno_planned'"""
+_PARTITIONED: LiteralString = """
+    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+     WHERE pg_catalog.concat_ws('.', n.nspname, c.relname) OPERATOR(pg_catalog.=) ANY (%s)
+       AND (c.relispartition OR c.relkind OPERATOR(pg_catalog.=) 'p')"""
+
+
+@dataclass(frozen=True)
+class ExplainedStatement:
+    """EXPLAIN output of one statement as JSON, for the same values with either plan."""
+
+    customs: tuple[Document, ...]
+    generics: tuple[Document, ...]
+    is_kept: bool  # left to itself, the server keeps one plan for all values
+    has_partitions: bool
+
+
+def explain_prepared(
+    connection: Connection, statement: PreparedStatement, *, is_run: bool
+) -> ExplainedStatement:
+    """Plan a statement with and without its values, and run it if ``is_run``. Nothing is written.
+
+    Raises: ServerError with the server's words if it cannot be prepared, planned or run.
+    """
+    explain = _RUN if is_run else _PLANNED
+    try:
+        with _prepared(connection, statement):
+            count = max(_FEWEST, min(len(statement.samples), _MOST))
+            samples = tuple(islice(cycle(statement.samples), count))
+            customs = _explain(connection, explain, samples, "force_custom_plan")
+            _explain(connection, _PLANNED, samples[:1], "auto")
+            is_kept = bool(_value(connection, _IS_KEPT))
+            generics = _explain(connection, explain, samples, "force_generic_plan")
+            has_partitions = _has_partitions(connection, generics[0])
+    except psycopg.Error as error:
+        said = error.diag.message_primary or str(error).strip()
+        raise ServerError(f'could not plan "{statement.sql.strip()}"', detail=said) from error
+    return ExplainedStatement(customs, generics, is_kept, has_partitions)
+
+
+@contextmanager
+def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[None]:
+    """Provide a transaction in which the statement is prepared; both end with the block."""
+    limit = {"statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
+    with deallocated(connection, _NAME), look(connection, limit):
+        types = [_type(connection, oid) for oid in statement.parameter_types]
+        listed = sql.SQL("({})").format(sql.SQL(", ").join(types)) if types else sql.SQL("")
+        text = statement.sql.strip().rstrip(";").encode()
+        head = sql.SQL("PREPARE {}{} AS ").format(_NAME, listed).as_bytes(connection)
+        connection.execute(head + text, prepare=False)
+        yield
+
+
+@contextmanager
+def deallocated(connection: Connection, name: sql.Identifier) -> Iterator[None]:
+    """Drop a prepared statement after the block, if it is there: no rollback does it."""
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            with suppress(psycopg.errors.InvalidSqlStatementName):  # it could not be prepared
+                connection.execute(sql.SQL("DEALLOCATE {}").format(name))
+
+
+def _type(connection: Connection, oid: int) -> sql.SQL:
+    row = connection.execute("SELECT pg_catalog.format_type(%s::pg_catalog.oid, NULL)", (oid,)).fetchone()
+    return sql.SQL(row[0] if row else "unknown")  # the server's own words, quoted where they need it
+
+
+def _explain(
+    connection: Connection,
+    explain: LiteralString,
+    samples: tuple[tuple[str, ...], ...],
+    mode: LiteralString,
+) -> tuple[Document, ...]:
+    connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.SQL(mode)))
+    documents = []
+    for values in samples:
+        listed = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values)))
+        execute = sql.SQL(explain + "EXECUTE {}{}").format(_NAME, listed if values else sql.SQL(""))
+        row = connection.execute(execute, prepare=False).fetchone()
+        documents.append(explained(row[0] if row else None))
+    return tuple(documents)
+
+
+def _has_partitions(connection: Connection, document: Document) -> bool:
+    """Whether a plan reads a partition, writes to a partitioned table, or has left partitions out."""
+    nodes = tuple(_nodes(document["Plan"]))
+    names = [f"{node['Schema']}.{node['Relation Name']}" for node in nodes if "Relation Name" in node]
+    return any("Subplans Removed" in node for node in nodes) or bool(
+        _value(connection, _PARTITIONED, (names,))
+    )
+
+
+def _nodes(node: Document) -> Iterator[Document]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def _value(connection: Connection, query: LiteralString, parameters: tuple[object, ...] = ()) -> Any:
+    row = connection.execute(query, parameters).fetchone()
+    return row[0] if row else None

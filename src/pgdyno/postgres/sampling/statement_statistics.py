@@ -1,0 +1,134 @@
+"""Read pg_stat_statements: the counts of each statement, and the texts of some.
+
+Of one database alone. Before version 1.9 of the extension (PostgreSQL 14), statements within
+functions cannot be told from those that clients sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from pgdyno.base.errors import ServerError
+from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.statement_counts import Seen, StatementCounts
+
+_WITH_TOP_LEVEL = (1, 9)
+_LEAST = (1, 8)  # PostgreSQL 13
+_INSTALLED = """
+SELECT n.nspname, e.extversion FROM pg_catalog.pg_extension e
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
+WHERE e.extname OPERATOR(pg_catalog.=) 'pg_stat_statements'
+"""
+_OWN = "SELECT pg_catalog.current_database()"
+_MAY_READ = "SELECT pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')"
+_COUNTS = sql.SQL("""
+SELECT queryid, {top_level}, pg_catalog.sum(calls)::pg_catalog.int8,
+       pg_catalog.sum(total_exec_time)::pg_catalog.float8, pg_catalog.sum(rows)::pg_catalog.int8,
+       pg_catalog.sum(shared_blks_hit OPERATOR(pg_catalog.+) shared_blks_read)::pg_catalog.int8,
+       pg_catalog.sum(wal_records)::pg_catalog.int8, pg_catalog.sum(plans)::pg_catalog.int8
+FROM {function}(false) WHERE queryid IS NOT NULL AND dbid OPERATOR(pg_catalog.=) (
+    SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) %s)
+GROUP BY 1, 2
+""")
+_TEXTS = sql.SQL("""
+SELECT queryid, pg_catalog.min(query) FROM {function}(true)
+WHERE queryid OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.int8[]) AND dbid OPERATOR(pg_catalog.=) (
+    SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) %s)
+GROUP BY 1
+""")
+_TRANSACTIONS = """
+SELECT xact_commit OPERATOR(pg_catalog.+) xact_rollback FROM pg_catalog.pg_stat_database
+WHERE datname OPERATOR(pg_catalog.=) %s
+"""
+_INFO = sql.SQL("SELECT dealloc, stats_reset::pg_catalog.text FROM {function}()")
+
+
+@dataclass(frozen=True)
+class StatementStatistics:
+    """The extension as the connection's database has it; it counts the statements of ``database``."""
+
+    connection: Connection
+    schema: str
+    version: tuple[int, ...]
+    database: str
+
+    @answers_of_postgresql()
+    def read(self) -> StatementCounts:
+        """Return all counts until now. Raises: ServerError, ConnectionFailedError."""
+        top_level = sql.SQL("toplevel" if self._has_top_level else "true")
+        counts = _COUNTS.format(top_level=top_level, function=self._name("pg_stat_statements"))
+        with failures_in_words():
+            rows = self.connection.execute(counts, (self.database,)).fetchall()
+            [[transactions]] = self.connection.execute(_TRANSACTIONS, (self.database,)).fetchall()
+            evicted, reset_at = self._info()
+        top = [row for row in rows if row[1]]
+        return StatementCounts(
+            {int(row[0]): Seen(int(row[2]), float(row[3]), *map(int, row[4:7])) for row in top},
+            {int(row[0]): int(row[7]) for row in top},
+            sum(int(row[2]) for row in rows if not row[1]),
+            int(transactions),
+            evicted,
+            reset_at,
+        )
+
+    @answers_of_postgresql()
+    def texts(self, ids: Iterable[int]) -> dict[int, str]:
+        """Return statements' texts by id; one that the server has lost is missing. Raises: ServerError."""
+        texts = _TEXTS.format(function=self._name("pg_stat_statements"))
+        with failures_in_words():
+            rows = self.connection.execute(texts, (list(ids), self.database)).fetchall()
+        return {int(one): str(text) for one, text in rows if text is not None}
+
+    @property
+    def _has_top_level(self) -> bool:
+        return self.version >= _WITH_TOP_LEVEL
+
+    def _info(self) -> tuple[int | None, str | None]:
+        if not self._has_top_level:
+            return None, None
+        info = _INFO.format(function=self._name("pg_stat_statements_info"))
+        [[evicted, reset_at]] = self.connection.execute(info).fetchall()
+        return int(evicted), str(reset_at)
+
+    def _name(self, function: str) -> sql.Identifier:
+        return sql.Identifier(self.schema, function)
+
+
+@answers_of_postgresql()
+def find_statement_statistics(
+    connection: Connection, *, database: str | None = None, of_others: bool = True
+) -> StatementStatistics:
+    """Return the extension of the connection's database, which counts the statements of all databases.
+
+    ``database``: those of another one are wanted. ``of_others``: those of all roles are.
+
+    Raises: ServerError if it is not there or not loaded, too old, or closed to the role.
+    """
+    with failures_in_words():
+        installed = connection.execute(_INSTALLED).fetchall()
+        [[may_read]] = connection.execute(_MAY_READ).fetchall()
+        [[own]] = connection.execute(_OWN).fetchall()
+    if not installed:
+        raise ServerError(
+            "the database has no pg_stat_statements: nothing counts its statements",
+            hint="add it to shared_preload_libraries, restart the server, and CREATE EXTENSION "
+            "pg_stat_statements in this database",
+        )
+    if of_others and may_read is not True:
+        raise ServerError(
+            "the role may not see the statements of others",
+            hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
+        )
+    [[schema, version]] = installed
+    numbers = tuple(int(part) for part in str(version).split("."))
+    if numbers < _LEAST:
+        raise ServerError(
+            f"version {version} of pg_stat_statements does not count what is needed",
+            hint="ALTER EXTENSION pg_stat_statements UPDATE; PostgreSQL 13 and later have it",
+        )
+    return StatementStatistics(connection, str(schema), numbers, database or str(own))

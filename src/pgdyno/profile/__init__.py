@@ -1,0 +1,1 @@
+"""From samples, traces and counters to an account of a transaction's time."""

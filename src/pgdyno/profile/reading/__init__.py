@@ -1,0 +1,1 @@
+"""Profile a workload or a server's own traffic: windows, counters, recordings."""

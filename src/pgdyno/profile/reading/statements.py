@@ -1,0 +1,70 @@
+"""Count a scratch server's statements for a time: pg_stat_statements is switched on for that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.connection.control_connection import ControlConnection
+from pgdyno.postgres.sampling.statement_times import CountedTimes, read_statement_times
+from pgdyno.profile.records.profile_record import StatementTime
+from pgdyno.profile.shapes import by_shape
+
+LIBRARY = "pg_stat_statements"
+DATABASE = "postgres"
+"""Where the extension is: a copy's own database has code of its owners."""
+_PRELOADED = "shared_preload_libraries"
+_PLANNING = {f"{LIBRARY}.track_planning": "on"}
+
+
+def counting(variant: Variant) -> Variant:
+    """Return a variant with pg_stat_statements loaded."""
+    named = filter(None, (variant.settings.get(_PRELOADED, "").strip(), LIBRARY))
+    return replace(variant, settings={**variant.settings, _PRELOADED: ",".join(named), **_PLANNING})
+
+
+@dataclass(frozen=True)
+class StatementCounting:
+    """The statements of an arm, counted in windows alone. ``session`` is one of the database above."""
+
+    arm: Arm
+    session: ControlConnection
+
+    def install(self) -> None:
+        """Make the extension, and let it rest."""
+        self.session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
+        self._track("none")
+        self.session.execute("SELECT public.pg_stat_statements_reset()")
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count for the length of a context."""
+        self._track("top")
+        try:
+            yield
+        finally:
+            self._track("none")
+
+    def times(self, transactions: int) -> tuple[StatementTime, ...]:
+        """Return the counts per transaction, by shape, most time first. Raises: ServerError."""
+        counted = read_statement_times(self.session, self.arm.database)
+        return by_shape(_per_transaction(one, transactions) for one in counted)
+
+    def _track(self, statements: str) -> None:
+        self.session.execute(f"ALTER SYSTEM SET pg_stat_statements.track = '{statements}'".encode())
+        self.session.execute("SELECT pg_catalog.pg_reload_conf()")
+
+
+def _per_transaction(one: CountedTimes, transactions: int) -> StatementTime:
+    return StatementTime(
+        one.sql,
+        one.calls / transactions,
+        one.planning_ms * 1000 / transactions,
+        one.executing_ms * 1000 / transactions,
+        one.rows / transactions,
+        one.blocks / transactions,
+        one.wal_records / transactions,
+    )

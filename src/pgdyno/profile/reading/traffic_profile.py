@@ -1,0 +1,174 @@
+"""Profile a running server's own traffic: nothing is loaded, and nothing is changed.
+
+Transactions are those that the server counts, and their time is that of its sessions in transactions. Where
+the server is proven to run on this host, CPU time and time in the run queue are those of its processes;
+looks at sessions divide the rest: on a busy machine, a look finds sessions waiting that are about to run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import ServerError, UsageError
+from pgdyno.base.facts import Fact, Unknown, unknown
+from pgdyno.base.ports import Progress
+from pgdyno.measure.arenas.attached_server import postmaster_of
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.inspection.inspection import identify_backend
+from pgdyno.postgres.process.account import one_off_account
+from pgdyno.postgres.process.local_machine import online_cpus, workspace
+from pgdyno.postgres.process.processes import children, cpu_ns
+from pgdyno.postgres.sampling.session_looks import may_see_sessions
+from pgdyno.profile.hardware import CountedWindow, of_hardware
+from pgdyno.profile.perf_stat import PerfCounts
+from pgdyno.profile.reading.hardware_counting import HardwareCounters, find_hardware_counters
+from pgdyno.profile.reading.layouts import sampled_layout
+from pgdyno.profile.reading.recordings import Recordings, open_recordings
+from pgdyno.profile.reading.results import within
+from pgdyno.profile.reading.traffic import TrafficWindow, WatchedServer
+from pgdyno.profile.records.microarchitecture import Microarchitecture
+from pgdyno.profile.records.profile_record import TransactionProfile
+from pgdyno.profile.summary import Profiled, sum_up
+
+_WINDOW_S = 10.0
+_LEAST_S, _MOST_S = 8.0, 1800.0  # two windows: sessions report once a second; 3 GB of recordings
+_SAMPLES_PER_S = 200
+_NAME = "its own traffic"
+
+
+def profile_attached(
+    dsn: str,
+    duration_s: float,
+    progress: Progress,
+    find_counters: Callable[[Path], HardwareCounters] = find_hardware_counters,
+) -> TransactionProfile:
+    """Profile the traffic of a running server for about a time.
+
+    Hardware counters, where there are any, count in all windows. Samples add hardly to them: they are few.
+
+    Raises: UsageError for another time than it can be watched for; MeasurementError if it does nothing;
+    ServerError if the role may not see the sessions of others; ConnectionFailedError.
+    """
+    if not _LEAST_S <= duration_s <= _MOST_S:
+        raise UsageError(
+            f"a server is not watched for {duration_s:g} s", hint=f"--for {_LEAST_S:g}s to {_MOST_S / 60:g}m"
+        )
+    windows = max(2, round(duration_s / _WINDOW_S))
+    window_s = duration_s / windows
+    with closing(connect(dsn)) as connection, workspace().scratch() as scratch:
+        if not may_see_sessions(connection):
+            raise ServerError(
+                "the role may not see the sessions of others",
+                hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
+            )
+        own = identify_backend(connection).pid
+        postmaster = _on_this_host(postmaster_of(connection), own)
+        traffic = WatchedServer(connection, postmaster.or_none(), own)
+        spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
+        with _opened_recordings(scratch, postmaster) as recordings:
+            hardware = find_counters(scratch) if postmaster.is_known else HardwareCounters(scratch)
+            progress.step(f"watching the traffic for {duration_s:.0f} s")
+            watched, counts = [], []
+            for window in range(windows):
+                watch = partial(
+                    traffic.watch, window_s, partial(_tell, progress, window * window_s, duration_s)
+                )
+                with recordings.sampling():
+                    counted = hardware.count(traffic.sessions(), watch) if hardware.are_there else None
+                    seen, its_counts = counted or (watch(), None)
+                seen.require_traffic()
+                watched.append(seen)
+                counts.append(its_counts)
+            recordings.end()
+            program = _program(postmaster)
+        share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
+        progress.step("reading what was recorded")
+        stacks = within(recordings.stacks(), watched)
+        watched = [one.sampled(its) for one, its in zip(watched, stacks, strict=True)]
+        cycles = [one.cycle(its) for one, its in zip(watched, stacks, strict=True)]
+        remarks = (*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), _cost(share))
+        label = f"port={connection.info.port} dbname={connection.info.dbname}"
+    sessions = sum(one.mean_sessions for one in watched) / len(watched)
+    found = sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
+    layout = None if program is None else sampled_layout(program, cycles)
+    return replace(
+        found, counted=_counted(watched, counts, hardware.events), layouts=(layout,) if layout else ()
+    )
+
+
+def _counted(
+    watched: Sequence[TrafficWindow], counts: Sequence[PerfCounts | None], events: Mapping[str, str]
+) -> Microarchitecture | None:
+    """Return the figures of the windows in which all sessions were counted; None if there are none.
+
+    A session that began in a window was not counted, but its transactions were.
+    """
+    both = zip(watched, counts, strict=True)
+    windows = [CountedWindow(its, one.transactions) for one, its in both if its is not None and not one.begun]
+    return of_hardware(windows, events) if windows else None
+
+
+def _program(postmaster: Fact[int]) -> Path | None:
+    """Return the file of the server's program, if its processes are seen and we may look."""
+    if isinstance(postmaster.value, Unknown):
+        return None
+    try:
+        return Path(f"/proc/{postmaster.value}/exe").readlink()
+    except OSError:
+        return None
+
+
+def _on_this_host(postmaster: Fact[int], own: int) -> Fact[int]:
+    """Return the postmaster, if the server numbers its processes as this host does."""
+    if isinstance(postmaster.value, Unknown) or own in children(postmaster.value):
+        return postmaster
+    return unknown("it runs in a container, which numbers processes otherwise", postmaster.source)
+
+
+def _tell(progress: Progress, before_s: float, whole_s: float, passed_s: float) -> None:
+    progress.advance(before_s + passed_s, whole_s)
+
+
+def _own_cpu_s(postmaster: Fact[int], own: int) -> float:
+    """Return the CPU time of this process, of its children that have ended, and of our session."""
+    ours = sum(os.times()[:4])
+    return ours + (cpu_ns(own) or 0) / 1e9 if postmaster.is_known else ours
+
+
+@contextmanager
+def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordings]:
+    if isinstance(postmaster.value, Unknown):
+        yield Recordings(scratch, one_off_account())
+        return
+    pids = (postmaster.value, *children(postmaster.value))
+    with open_recordings(scratch, pids, _SAMPLES_PER_S, is_traced=False) as opened:
+        yield opened
+
+
+def _remarks(watched: Sequence[TrafficWindow], postmaster: Fact[int]) -> Iterator[str]:
+    if isinstance(postmaster.value, Unknown):
+        yield f"processes are not seen: the server is not proven to run here: {postmaster.value.reason}"
+    elif any(one.added is None for one in watched):
+        begun = sum(one.begun for one in watched)
+        yield f"{begun:,} sessions began meanwhile: CPU time is not shown, that of ended ones is not known"
+    if any(one.in_transactions_s is not None and one.uncounted_s is None for one in watched):
+        yield (
+            "of clients with the extended protocol, which many drivers use, a transaction takes longer than "
+            "shown: the server does not count the time of Parse and Bind, and no samples tell it"
+        )
+    looks = sum(one.looks.looks for one in watched)
+    yield (
+        "transactions and the time of sessions in them are those that the server counts, of all databases; "
+        f"{looks} looks at sessions say what they wait for"
+    )
+
+
+def _cost(share: float) -> str:
+    return f"while it watched, pgdyno took {numbers.share(share, 1)} of a CPU, its session included"

@@ -1,0 +1,76 @@
+"""Caches for callgrind's simulation: this processor's, as far as callgrind can be like them.
+
+It has a first level and a last one. The second level of the processor is taken for the last: the third is
+shared with all others, and a session's own work says nothing about it. The number of a cache's sets has to be
+a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgdyno.base import numbers
+from pgdyno.host.cache import Cache
+
+_OPTIONS = {"L1i": ("--I1", 1, "Instruction"), "L1d": ("--D1", 1, "Data"), "L2": ("--LL", 2, "Unified")}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A simulated cache: ``sets`` of a number of lines each."""
+
+    name: str
+    sets: int
+    ways: int
+    line_bytes: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size."""
+        return self.sets * self.ways * self.line_bytes
+
+
+@dataclass(frozen=True)
+class SimulatedCaches:
+    """The caches that are known, callgrind's options for them, and where they are not this processor's."""
+
+    known: tuple[Geometry, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Callgrind's options; for a cache that is not known there is none, and it takes its own."""
+        return tuple(
+            f"{_OPTIONS[one.name][0]}={one.size_bytes},{one.ways},{one.line_bytes}" for one in self.known
+        )
+
+    @property
+    def text(self) -> str:
+        """The caches in words."""
+        return "; ".join(f"{one.name} {numbers.size(one.size_bytes)}, {one.ways} ways" for one in self.known)
+
+
+def simulated_caches(caches: Sequence[Cache]) -> SimulatedCaches:
+    """Return the caches to simulate for a processor's."""
+    known, remarks = [], []
+    for name, (_, level, kind) in _OPTIONS.items():
+        cache = next((one for one in caches if (one.level, one.kind) == (level, kind)), None)
+        if cache is None:
+            remarks.append(
+                f"simulated: this machine does not tell its {name} cache: callgrind's own is taken"
+            )
+            continue
+        sets = _power_of_two(cache.size_bytes // (cache.ways * cache.line_bytes))
+        found = Geometry(name, sets, cache.ways, cache.line_bytes)
+        known.append(found)
+        if found.size_bytes < cache.size_bytes:
+            remarks.append(
+                f"simulated: {name} has {numbers.size(found.size_bytes)} of this processor's "
+                f"{numbers.size(cache.size_bytes)}: callgrind has powers of two alone"
+            )
+    return SimulatedCaches(tuple(known), tuple(remarks))
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (max(1, number).bit_length() - 1)

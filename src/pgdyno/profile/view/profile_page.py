@@ -1,0 +1,118 @@
+"""The account of a transaction's time as one HTML file. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pgdyno.profile.records.profile_record import AccountGroup, TransactionProfile
+from pgdyno.profile.view.code_strip import code_figures, code_notes
+from pgdyno.profile.view.flames import flames
+from pgdyno.profile.view.processor import processor_notes, processor_tables
+from pgdyno.profile.view.profile_text import (
+    account_table,
+    advice_lines,
+    comparison_table,
+    headline,
+    kernel_table,
+    notes,
+    shown_lines,
+    statement_table,
+)
+from pgdyno.report.charts.cascade import CascadeBar, cascade
+from pgdyno.report.charts.flame_graph import FlameBar, flame_graph
+from pgdyno.report.charts.heat_strip import STEPS, style_of
+from pgdyno.report.charts.svg import NARROW, WIDE, Caption
+from pgdyno.report.elements.html import render
+from pgdyno.report.elements.tables import Column, Figure, Table
+
+_PAGE = "profile.html.j2"
+_LEAST_FLAME = 0.003  # of all samples: narrower ones would not be seen
+_MOST_FUNCTIONS = 30
+_HEATS = [(f"more than {least:.2%}" if least else "less", style_of(least * 1.01 or 1e-9)) for least in STEPS]
+_STYLES = {one: f"shade-{place}" for place, one in enumerate(AccountGroup)}
+
+
+@dataclass(frozen=True)
+class ProfileSection:
+    """A variant's part of the page."""
+
+    variant: str
+    figure: Figure
+    flames: Figure | None
+    tables: tuple[Table, ...]
+    advice: tuple[str, ...]
+
+
+def render_profiles(profiles: Sequence[TransactionProfile]) -> str:
+    """Return the whole page: of one profile, or of two compared."""
+    return render(
+        _PAGE,
+        workload=profiles[0].workload,
+        headlines=[headline(one) for one in profiles],
+        compared=comparison_table(*profiles) if len(profiles) > 1 else None,
+        sections=[_section(one, place) for place, one in enumerate(profiles)],
+        groups=[(str(one), _STYLES[one]) for one in AccountGroup],
+        code=[*code_figures(profiles)],
+        heats=_HEATS,
+        notes=[*dict.fromkeys(_notes(profiles))],
+    )
+
+
+def _notes(profiles: Sequence[TransactionProfile]) -> Iterator[str]:
+    for one in profiles:
+        yield from notes(one)
+        yield from processor_notes(one)
+    yield from code_notes(profiles)
+
+
+def _section(profile: TransactionProfile, place: int) -> ProfileSection:
+    bars = tuple(_bars(profile))
+    title = f"Where {profile.latency.us:,.0f} µs go: {profile.variant}"
+    description = "; ".join(f"{bar.label} {bar.shown}" for bar in bars)
+    caption = Caption(f"account-{place}", title, description)
+    wide, narrow = (cascade(caption, bars, profile.latency.us, width=width) for width in (WIDE, NARROW))
+    tables = (kernel_table(profile), statement_table(profile), *processor_tables(profile))
+    return ProfileSection(
+        profile.variant,
+        Figure(title, wide, narrow, account_table(profile)),
+        _flame_figure(profile, place) if profile.stacks else None,
+        tuple(table for table in tables if table.rows),
+        tuple(advice_lines(profile)),
+    )
+
+
+def _flame_figure(profile: TransactionProfile, place: int) -> Figure:
+    """Return the flame graph; the table behind it has the functions in most samples."""
+    whole = sum(one.samples for one in profile.stacks)
+    found = flames(profile.stacks, max(1, round(whole * _LEAST_FLAME)))
+    bars = [FlameBar(one.function, one.start / whole, one.samples / whole, one.depth) for one in found]
+    title = f"CPU time of sessions by functions, callers above: {whole:,} samples"
+    caption = Caption(f"flames-{place}", title, "the table behind this chart has its largest functions")
+    wide, narrow = (flame_graph(caption, bars, width=width) for width in (WIDE, NARROW))
+    return Figure(title, wide, narrow, _functions(profile, whole))
+
+
+def _functions(profile: TransactionProfile, whole: int) -> Table:
+    """Return the functions by the samples that they are innermost in, most first."""
+    innermost: Counter[str] = Counter()
+    for one in profile.stacks:
+        innermost[one.frames[-1] if one.frames else "?"] += one.samples
+    rows = tuple((name, f"{samples / whole:.1%}") for name, samples in innermost.most_common(_MOST_FUNCTIONS))
+    return Table("Innermost functions", (Column("Function"), Column("of the samples", is_number=True)), rows)
+
+
+def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:
+    for group in AccountGroup:
+        for line in shown_lines(profile, group):
+            yield CascadeBar(
+                f"{group}: {line.name}", line.time.us, _shown(line.time.us, profile), _STYLES[group]
+            )
+    yield CascadeBar(
+        "not accounted for", profile.unaccounted_us, _shown(profile.unaccounted_us, profile), "rest"
+    )
+
+
+def _shown(us: float, profile: TransactionProfile) -> str:
+    return f"{us:z,.0f} µs, {us / profile.latency.us:z.1%}"

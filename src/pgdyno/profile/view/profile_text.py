@@ -1,0 +1,166 @@
+"""The account of a transaction's time, for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgdyno.profile.account import difference
+from pgdyno.profile.records.profile_record import (
+    AccountGroup,
+    AccountLine,
+    StatementTime,
+    Time,
+    TransactionProfile,
+)
+from pgdyno.report.elements.tables import NOTHING, Column, Table
+
+_MOST_ROWS = 12  # of statements, and of ways into the kernel
+_MOST_CHARACTERS = 70
+_NAMED = 4  # lines in a piece of advice
+_LEAST_SHARE = 0.005  # of a transaction's time; shorter lines are added up
+
+
+def headline(profile: TransactionProfile) -> str:
+    """Return the sentence above the account."""
+    left = profile.unaccounted_share
+    lacking = "is counted twice" if round(left, 2) < 0 else "is not accounted for"
+    busy = "" if profile.cpu_share is None else f"the server's CPUs are {profile.cpu_share:.0%} busy; "
+    return (
+        f"{profile.variant}, {profile.workload}, {profile.sessions:.3g} sessions: "
+        f"{profile.transactions_per_s:,.0f} transactions per second, {_duration(profile.latency.us)} each; "
+        f"{busy}{abs(left):.0%} {lacking}"
+    )
+
+
+def account_table(profile: TransactionProfile) -> Table:
+    """Return the account: lines by group, the rest, and the whole."""
+    numbers = ("µs", "95 % interval", "share", "in the kernel")
+    columns = (Column("Part"), *(Column(title, is_number=True) for title in numbers))
+    lines = [line for group in AccountGroup for line in shown_lines(profile, group)]
+    rows = [_row(profile, line) for line in lines]
+    rows.append(
+        (
+            "not accounted for",
+            f"{profile.unaccounted_us:z,.1f}",
+            NOTHING,
+            f"{profile.unaccounted_share:z.1%}",
+            NOTHING,
+        )
+    )
+    rows.append(("a transaction", f"{profile.latency.us:,.1f}", interval(profile.latency), "100.0%", NOTHING))
+    return Table("Where a transaction's time goes", columns, tuple(rows), totals=1)
+
+
+def shown_lines(profile: TransactionProfile, group: AccountGroup) -> Iterator[AccountLine]:
+    """Yield a group's lines, and the short ones as one."""
+    short = []
+    for line in profile.of_group(group):
+        if line.time.us >= _LEAST_SHARE * profile.latency.us:
+            yield line
+        else:
+            short.append(line)
+    if short:
+        kernel = [one.kernel_us for one in short if one.kernel_us is not None]
+        whole = Time(sum(one.time.us for one in short))
+        yield AccountLine(group, "others", whole, short[0].source, kernel_us=sum(kernel) if kernel else None)
+
+
+def _row(profile: TransactionProfile, line: AccountLine) -> tuple[str, ...]:
+    kernel = NOTHING if line.kernel_us is None else f"{line.kernel_us:,.1f}"
+    share = f"{line.time.us / profile.latency.us:.1%}"
+    return (f"{line.group}: {line.name}", f"{line.time.us:,.1f}", interval(line.time), share, kernel)
+
+
+def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Table:
+    """Return the accounts of two variants beside each other, with the difference of each line."""
+    columns = (
+        Column("Part"),
+        Column(f"{one.variant}, µs", is_number=True),
+        Column(f"{other.variant}, µs", is_number=True),
+        Column("difference, µs", is_number=True),
+        Column("95 % interval", is_number=True),
+    )
+    least_us = _LEAST_SHARE * max(one.latency.us, other.latency.us)
+    rows = []
+    for group in AccountGroup:
+        before, after = ({line.name: line for line in its.of_group(group)} for its in (one, other))
+        for name in dict.fromkeys((*before, *after)):
+            pair = before.get(name), after.get(name)
+            if max(line.time.us for line in pair if line) >= least_us:
+                rows.append(_compared(f"{group}: {name}", *pair))
+    left = one.unaccounted_us, other.unaccounted_us
+    rows.append(
+        ("not accounted for", f"{left[0]:z,.1f}", f"{left[1]:z,.1f}", f"{left[1] - left[0]:+z,.1f}", NOTHING)
+    )
+    whole = one.latency.us, other.latency.us
+    rows.append(
+        ("a transaction", f"{whole[0]:,.1f}", f"{whole[1]:,.1f}", f"{whole[1] - whole[0]:+z,.1f}", NOTHING)
+    )
+    return Table("Where a transaction's time goes, compared", columns, tuple(rows), totals=1)
+
+
+def _compared(name: str, one: AccountLine | None, other: AccountLine | None) -> tuple[str, ...]:
+    change = difference(one, other)
+    values = (NOTHING if line is None else f"{line.time.us:,.1f}" for line in (one, other))
+    return (name, *values, f"{change.us:+z,.1f}", interval(change))
+
+
+def kernel_table(profile: TransactionProfile) -> Table:
+    """Return the sessions' CPU time in the kernel."""
+    columns = (
+        Column("Way into the kernel"),
+        Column("µs", is_number=True),
+        Column("95 % interval", is_number=True),
+    )
+    rows = tuple((one.name, f"{one.time.us:,.1f}", interval(one.time)) for one in profile.kernel[:_MOST_ROWS])
+    return Table("CPU time of the server's sessions in the kernel, per transaction", columns, rows)
+
+
+def statement_table(profile: TransactionProfile) -> Table:
+    """Return the statements; those of tables that differ by a number in their name as one."""
+    titles = ("calls", "planning µs", "executing µs", "rows", "blocks", "WAL records")
+    columns = (Column("Statement"), *(Column(title, is_number=True) for title in titles))
+    rows = tuple(map(_statement_row, profile.statements[:_MOST_ROWS]))
+    return Table("Statements, per transaction", columns, rows)
+
+
+def _statement_row(one: StatementTime) -> tuple[str, ...]:
+    text = " ".join(one.sql.split())
+    short = text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+    counts = (one.calls, one.planning_us, one.executing_us, one.rows, one.blocks, one.wal_records)
+    return (short, *(f"{count:,.2f}" if count < 10 else f"{count:,.0f}" for count in counts))
+
+
+def advice_lines(profile: TransactionProfile) -> Iterator[str]:
+    """Yield a sentence per piece of advice."""
+    for one in profile.advice:
+        levers = f" ({', '.join(one.levers)})" if one.levers else ""
+        named = ", ".join(one.lines[:_NAMED]) + (", …" if len(one.lines) > _NAMED else "")
+        yield f"At most {one.gain:+.0%}: {one.text}{levers}. It is about: {named}"
+
+
+def notes(profile: TransactionProfile) -> Iterator[str]:
+    """Yield the sources of lines, the cost of measuring itself, and gaps."""
+    sources: dict[str, dict[str, None]] = {}
+    for line in profile.lines:
+        sources.setdefault(line.source, {})[line.group] = None
+    yield "Sources: " + "; ".join(f"{', '.join(groups)}: {source}" for source, groups in sources.items())
+    if profile.stacks and (slower := profile.sampling_slowdown) is not None:
+        yield (
+            f"While stacks were sampled, a transaction took {slower.us:+,.0f} µs ({interval(slower)}) "
+            "longer; CPU time and time in a queue are of windows without samples"
+        )
+    if profile.background_us:
+        yield f"The server's other processes took {profile.background_us:,.1f} µs of CPU time a transaction"
+    yield from profile.remarks
+
+
+def interval(time: Time) -> str:
+    """Return an interval, or nothing if there is none."""
+    if time.low_us is None or time.high_us is None:
+        return NOTHING
+    return f"{time.low_us:z,.1f} … {time.high_us:z,.1f}"
+
+
+def _duration(us: float) -> str:
+    return f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:,.0f} µs"

@@ -1,1 +1,0 @@
-"""From samples, traces and counters to an account of a transaction's time. Pure."""

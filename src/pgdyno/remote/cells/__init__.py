@@ -1,0 +1,1 @@
+"""A cell: its hosts checked, a command carried to the server's host."""

@@ -1,0 +1,174 @@
+"""``pgdyno cell check``: whether the hosts of a cell can be used, and the next steps where they cannot."""
+
+from __future__ import annotations
+
+import ipaddress
+import platform
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+
+from pgdyno import __version__
+from pgdyno.base import numbers
+from pgdyno.base.errors import RemoteHostError
+from pgdyno.base.facts import Unknown
+from pgdyno.base.ports import Progress
+from pgdyno.host.probes import WakeUp
+from pgdyno.host.probing.wakeup import PROGRAM as WAKE_UP_PROGRAM
+from pgdyno.host.probing.wakeup import unknown_wake_up, wake_up_of
+from pgdyno.model.cells.cell import CellHost, CellHosts
+from pgdyno.model.cells.check import (
+    CellCheck,
+    CellHostFacts,
+    CheckedHost,
+    FoundPgdyno,
+    FoundPrograms,
+    NetworkProbe,
+    ReachedHost,
+    TrialWrite,
+    Trouble,
+)
+from pgdyno.remote.answers import FactsAnswer, Failed, WakeUpAnswer
+from pgdyno.remote.cells.findings import judged
+from pgdyno.remote.cells.own_address import is_this_machine
+from pgdyno.remote.cells.probing import PROBE_S, asked_clock, probed
+from pgdyno.remote.cells.ssh_words import explained
+from pgdyno.remote.runner import Runner, runner_here, sent_runner
+from pgdyno.remote.ssh import by_hand
+
+_TRIAL_BYTES = 16 << 20  # arbitrary: three times the driver
+_GRACE_S = 10.0
+
+
+def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck:
+    """Ask all hosts at once, each for ``limit_s`` at most; then each load host connects to the server's.
+
+    The server's host is asked without ssh if it is this machine: nothing else reaches it by ssh either.
+    Nothing stays on a host: the runner ends with the connection, or by itself after its lifetime.
+    """
+    lifetime_s = limit_s + PROBE_S * len(cell.loads) + _GRACE_S
+    is_here = is_this_machine(cell.server)
+    progress.step(f"asking {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
+    with ExitStack() as stack:
+        server_runner = runner_here(lifetime_s) if is_here else _sent(cell.server, cell, lifetime_s)
+        starts = [server_runner, *(_sent(host, cell, lifetime_s) for host in cell.loads)]
+        runners = [stack.enter_context(start) for start in starts]
+        pool = stack.enter_context(ThreadPoolExecutor(len(runners)))
+        stack.callback(_stop, runners)  # first of all when we are interrupted: no thread waits any longer
+        for runner in runners:
+            runner.limit(limit_s)
+        asked = [
+            pool.submit(_answer, host, runner, cell) for host, runner in zip(cell.all, runners, strict=True)
+        ]
+        answers = _gathered(cell.all, asked, progress)
+        server, *loads = [CheckedHost(host, answer) for host, answer in zip(cell.all, answers, strict=True)]
+        network = _Network(cell, server, runners[0], progress)
+        loads = [network.checked(load, runner) for load, runner in zip(loads, runners[1:], strict=True)]
+        server = network.server
+        for runner, answer in zip(runners, answers, strict=True):
+            if isinstance(answer, ReachedHost):
+                runner.finish()
+    return judged([server, *loads], platform.machine(), None if is_here else __version__)
+
+
+def _sent(host: CellHost, cell: CellHosts, lifetime_s: float) -> AbstractContextManager[Runner]:
+    return sent_runner(host, cell.ssh_config, lifetime_s)
+
+
+def _stop(runners: Sequence[Runner]) -> None:
+    for runner in runners:
+        runner.stop()
+
+
+def _gathered(
+    hosts: Sequence[CellHost], asked: Sequence[Future[ReachedHost | Trouble]], progress: Progress
+) -> list[ReachedHost | Trouble]:
+    """Wait for all answers, and say of each when it is there."""
+    names = dict(zip(asked, (host.name for host in hosts), strict=True))
+    for done in as_completed(asked):
+        is_reached = isinstance(done.result(), ReachedHost)
+        progress.step(f"{names[done]} has answered" if is_reached else f"{names[done]} cannot be used")
+    return [one.result() for one in asked]
+
+
+def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Trouble:
+    try:
+        runner.begin()
+        clock = asked_clock(runner)
+        facts = _facts(runner.facts(host))
+        if host is cell.server and is_this_machine(host):  # whatever ssh this command came by
+            facts = replace(facts, address=None)
+        trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
+        return ReachedHost(
+            facts, clock, trial, _wake_up(runner.wake_up(WAKE_UP_PROGRAM.read_text(), host.cpus))
+        )
+    except RemoteHostError as error:
+        return _trouble(host, runner, error, cell)
+
+
+def _trouble(host: CellHost, runner: Runner, error: RemoteHostError, cell: CellHosts) -> Trouble:
+    reaching = by_hand(host, cell.ssh_config)
+    return explained(error.message, error.detail, reaching, has_begun=runner.has_begun)
+
+
+def _facts(answer: FactsAnswer) -> CellHostFacts:
+    said = answer.model_dump()
+    synchronised: bool | Unknown = (
+        Unknown("the kernel does not tell") if answer.is_synchronised is None else answer.is_synchronised
+    )
+    programs = tuple(FoundPrograms(one.directory, one.version, one.trouble) for one in answer.postgresql)
+    pgdyno = None if answer.pgdyno is None else FoundPgdyno(**answer.pgdyno.model_dump())
+    replaced = {
+        "cpus": tuple(answer.cpus),
+        "is_synchronised": synchronised,
+        "postgresql": programs,
+        "pgdyno": pgdyno,
+    }
+    return CellHostFacts(**{**said, **replaced})
+
+
+def _wake_up(answer: WakeUpAnswer | Failed) -> WakeUp:
+    if isinstance(answer, Failed):
+        return unknown_wake_up(answer.error)
+    source = f"CPU {answer.waker} wakes a process on CPU {answer.woken}"
+    return wake_up_of(answer.idle_us, answer.busy_us, source)
+
+
+class _Network:
+    """Connections of load hosts to the server's host, one after another: two at once would share it."""
+
+    def __init__(self, cell: CellHosts, server: CheckedHost, runner: Runner, progress: Progress) -> None:
+        self.server = server
+        """It has a trouble as its answer from when it is lost."""
+        self._cell, self._runner, self._progress = cell, runner, progress
+
+    def checked(self, load: CheckedHost, runner: Runner) -> CheckedHost:
+        """Return a load host with the measurements of its connection."""
+        if isinstance(load.answer, Trouble):
+            return load
+        name, server = load.host.name, self.server.host
+        if isinstance(self.server.answer, ReachedHost):
+            self._progress.step(f"network between {name} and {server.name}")
+            try:
+                return CheckedHost(load.host, load.answer, self._probe(runner, self.server.answer.facts))
+            except RemoteHostError as error:  # answers to earlier questions may still come: ask no more
+                self.server = CheckedHost(server, _trouble(server, self._runner, error, self._cell))
+        return CheckedHost(load.host, load.answer, Unknown(f"{server.name} cannot be used"))
+
+    def _probe(self, load: Runner, server: CellHostFacts) -> NetworkProbe | Unknown:
+        """Measure a connection. Raises: RemoteHostError if the server's host is lost."""
+        address = self._address(server)
+        if isinstance(address, Unknown):
+            return address
+        return probed(self._runner, load, address, self._cell.probe_port, self.server.host.name)
+
+    def _address(self, server: CellHostFacts) -> str | Unknown:
+        """Return where load hosts reach the server."""
+        named = self.server.host.address
+        if named is not None:
+            return named
+        try:
+            return str(ipaddress.ip_address(server.address or ""))
+        except ValueError:
+            return Unknown(f'{self.server.host.name} gives its address as "{server.address}"')

@@ -1,0 +1,218 @@
+"""From the answers of a cell's hosts to findings, each with the next step. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pgdyno.base import numbers
+from pgdyno.base.facts import Unknown
+from pgdyno.model.cells.cell import CellHost, HostRole
+from pgdyno.model.cells.check import (
+    CellCheck,
+    CellHostFacts,
+    CheckedHost,
+    FoundPgdyno,
+    HostFinding,
+    ReachedHost,
+    TrialWrite,
+    Trouble,
+)
+from pgdyno.remote.cells.clock import difference
+
+MOST_OFFSET_S = 0.05
+"""Between two clocks: the shortest turn that an arm has. Load that starts later would miss whole turns."""
+
+_CHRONY = "on {}: sudo systemctl enable --now chrony (Red Hat: chronyd), then wait for: chronyc waitsync"
+
+
+def judged(hosts: Sequence[CheckedHost], own_machine: str, carried_by: str | None) -> CellCheck:
+    """Return the check of a cell. ``own_machine``: the kind of this one, as x86_64.
+
+    ``carried_by`` is the version of the pgdyno that would carry commands to the server's host; None: that is
+    this machine. Shapes: the server's host first.
+    """
+    found = [finding for host in hosts for finding in _of_host(host, own_machine)]
+    if hosts and isinstance(hosts[0].answer, ReachedHost):  # else the network is not a load host's trouble
+        found += [finding for load in hosts[1:] for finding in _of_network(load)]
+    found += _of_pairs(hosts)
+    if hosts and carried_by is not None and isinstance(server := hosts[0].answer, ReachedHost):
+        found += _of_pgdyno(hosts[0].host, server.facts.pgdyno, carried_by)
+    merged = sorted(_merged(found), key=lambda one: not one.is_obstacle)
+    return CellCheck(tuple(hosts), tuple(merged), is_usable=not any(one.is_obstacle for one in merged))
+
+
+def _merged(found: Sequence[HostFinding]) -> list[HostFinding]:
+    """Merge findings that differ in their hosts alone."""
+    hosts: dict[HostFinding, tuple[str, ...]] = {}
+    for one in found:
+        same = replace(one, hosts=())
+        hosts[same] = hosts.get(same, ()) + one.hosts
+    return [replace(one, hosts=names) for one, names in hosts.items()]
+
+
+def _of_host(checked: CheckedHost, own_machine: str) -> Iterator[HostFinding]:
+    name, answer = checked.host.name, checked.answer
+    if isinstance(answer, Trouble):
+        yield _obstacle(name, answer.said, answer.next_step)
+        return
+    is_server = checked.host.role is HostRole.SERVER
+    yield from _of_clock(name, answer, is_server=is_server)
+    yield from _of_disk(name, answer.trial_write)
+    yield from _of_cpus(checked, answer.facts)
+    yield from (
+        _of_server(checked, answer.facts) if is_server else _of_load(checked, answer.facts, own_machine)
+    )
+
+
+def _of_clock(name: str, answer: ReachedHost, *, is_server: bool) -> Iterator[HostFinding]:
+    offset = answer.clock
+    if is_server and abs(offset.offset_s) - offset.error_s > MOST_OFFSET_S:
+        yield _warning(
+            name,
+            f"its clock is {_ahead(offset.offset_s, offset.error_s)} this machine's",
+            _CHRONY.format("both"),
+        )
+    if answer.facts.is_synchronised is False:
+        yield _warning(name, "no service keeps its clock, so that it drifts", _CHRONY.format("the host"))
+
+
+def _of_disk(name: str, trial: TrialWrite) -> Iterator[HostFinding]:
+    if trial.trouble:
+        yield _obstacle(
+            name,
+            f"a program cannot be put into {trial.directory}: {trial.trouble[:1].lower()}{trial.trouble[1:]} "
+            f"({numbers.size(trial.free_bytes)} free)",
+            f"on {name}: df -h {trial.directory}, and make room there",
+        )
+    elif not trial.may_run_programs:
+        yield _obstacle(
+            name,
+            f"{trial.directory} is mounted noexec: no program can be run there",
+            f"on {name}: sudo mount -o remount,exec {trial.directory}, or set TMPDIR for ssh's logins",
+        )
+
+
+def _of_cpus(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFinding]:
+    missing = sorted(set(checked.host.cpus) - set(facts.cpus))
+    if missing:
+        shown = ", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else "")
+        name = checked.host.name
+        yield _obstacle(
+            name,
+            f"hosts.toml gives it CPUs that may not be used there: {shown}",
+            f"correct cpus of [hosts.{name}]; on {name}, taskset -p $$ and nproc show those there are",
+        )
+
+
+def _of_server(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFinding]:
+    name, named = checked.host.name, checked.host.postgresql
+    if all(one.trouble for one in facts.postgresql):
+        none = f"there is no PostgreSQL in {named}" if named else "no PostgreSQL was found there"
+        broken = "; ".join(f"{one.directory}/postgres {one.trouble}" for one in facts.postgresql)
+        yield _obstacle(
+            name,
+            broken or none,
+            f"install it, or name the directory with postgres: postgresql = … in [hosts.{name}]",
+        )
+    if facts.sudo:
+        yield _warning(
+            name,
+            f"{facts.user} has no root's rights there without a password: {facts.sudo}",
+            "without them the kernel's settings cannot be changed; "
+            f"to allow it: {facts.user} ALL=(ALL) NOPASSWD: ALL in a file of /etc/sudoers.d (visudo -f)",
+        )
+
+
+def _of_pgdyno(host: CellHost, found: FoundPgdyno | None, ours: str) -> Iterator[HostFinding]:
+    """Yield whether commands from this machine can be carried to the server's host."""
+    key = f'pgdyno = "/…/pgdyno" in [hosts.{host.name}]'
+    install = f"install pgdyno {ours} there, or "
+    if found is None:
+        said = "a login finds no pgdyno there, so that no command with --cell is carried to it"
+        yield _warning(host.name, said, f"{install}say where it is: {key}")
+    elif found.trouble:
+        yield _warning(
+            host.name, f"its pgdyno, {found.program}, {found.trouble}", f"{install}name another one: {key}"
+        )
+    elif found.version != ours:
+        yield _warning(
+            host.name,
+            f"its pgdyno is {found.version}, and this is {ours}, so that no command "
+            "with --cell is carried to it",
+            f"{install}name another one: {key}",
+        )
+
+
+def _of_load(checked: CheckedHost, facts: CellHostFacts, own_machine: str) -> Iterator[HostFinding]:
+    name = checked.host.name
+    if facts.machine != own_machine:
+        yield _obstacle(
+            name,
+            f"it is a {facts.machine}, and pgdyno's driver here is for {own_machine}",
+            f"use a {own_machine} host for load, or run pgdyno on a {facts.machine}",
+        )
+
+
+def _of_network(checked: CheckedHost) -> Iterator[HostFinding]:
+    if isinstance(checked.network, Unknown):
+        yield _obstacle(
+            checked.host.name,
+            f"the network to the server was not measured: {checked.network.reason}",
+            "open a port of the server's host to it (probe_port = 5433 in hosts.toml names one); "
+            "or give address = in the server's table the address that load hosts reach it by",
+        )
+
+
+def _of_pairs(hosts: Sequence[CheckedHost]) -> Iterator[HostFinding]:
+    """Yield findings about a load host and the server, or two load hosts."""
+    reached = [(one.host.name, one.answer) for one in hosts if isinstance(one.answer, ReachedHost)]
+    seen: dict[str, str] = {}
+    for name, answer in reached:
+        machine = answer.facts.boot_id
+        if machine in seen:
+            yield _warning(
+                name,
+                f"it is the same machine as {seen[machine]}: they take CPUs and memory from each other",
+                "use another machine, or keep them apart with cpus = in hosts.toml",
+            )
+        elif machine:
+            seen[machine] = name
+    if hosts and isinstance(server := hosts[0].answer, ReachedHost):
+        yield from _of_offsets(hosts[0].host.name, server, reached[1:])
+
+
+def _of_offsets(
+    server_name: str, server: ReachedHost, loads: Sequence[tuple[str, ReachedHost]]
+) -> Iterator[HostFinding]:
+    for name, load in loads:
+        offset_s, error_s = difference(load.clock, server.clock)
+        if abs(offset_s) - error_s > MOST_OFFSET_S:
+            yield _obstacle(
+                name,
+                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s; they may differ by "
+                f"{numbers.short_duration(MOST_OFFSET_S)}",
+                _CHRONY.format(f"{name} and {server_name}"),
+            )
+        elif abs(offset_s) + error_s > MOST_OFFSET_S:
+            yield _warning(
+                name,
+                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s, so that they may differ by more "
+                f"than {numbers.short_duration(MOST_OFFSET_S)}: the way there is too long to tell",
+                f"run pgdyno nearer to both hosts; or on {name} and {server_name}: chronyc tracking",
+            )
+
+
+def _ahead(offset_s: float, error_s: float) -> str:
+    where = "ahead of" if offset_s > 0 else "behind"
+    return (
+        f"{numbers.short_duration(abs(offset_s))} (±{numbers.SPACE}{numbers.short_duration(error_s)}) {where}"
+    )
+
+
+def _obstacle(host: str, said: str, next_step: str) -> HostFinding:
+    return HostFinding((host,), is_obstacle=True, said=said, next_step=next_step)
+
+
+def _warning(host: str, said: str, next_step: str) -> HostFinding:
+    return HostFinding((host,), is_obstacle=False, said=said, next_step=next_step)

@@ -1,0 +1,203 @@
+"""The load hosts of a cell, looked at before they issue load on servers of this machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import RemoteHostError
+from pgdyno.base.facts import Unknown
+from pgdyno.base.ports import Progress
+from pgdyno.model.cells.cell import CellHost, CellHosts
+from pgdyno.model.cells.check import NetworkProbe
+from pgdyno.remote.answers import FactsAnswer
+from pgdyno.remote.cells.load_program import LoadProgram
+from pgdyno.remote.cells.own_address import own_address
+from pgdyno.remote.cells.probing import PROBE_S, asked_clock, probed
+from pgdyno.remote.cells.ssh_words import explained
+from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner
+from pgdyno.remote.load_sysbench import NOT_INSTALLED, SYSBENCH_DOES_NOT_RUN
+from pgdyno.remote.runner import Runner, runner_here, sent_runner
+from pgdyno.remote.ssh import by_hand
+
+_FACTS_S, _VERSION_S = 30.0, 120.0
+_GRACE_S = 10.0
+_NOEXEC = os.strerror(errno.EACCES)
+
+
+@dataclass(frozen=True)
+class ReachedLoadHost:
+    """A load host that can issue load: its CPUs, its address as we see it, and the way to ours.
+
+    ``words_s`` is how long a word to it and back takes, through ssh. ``boot_id`` names its running kernel,
+    ``owner`` our loads there. ``own_program`` is the version of one of its own that issues load, if one does.
+    """
+
+    host: CellHost
+    ssh_config: Path | None
+    server_address: str
+    address: str
+    cpus: tuple[int, ...]
+    round_trip_s: float
+    words_s: float
+    boot_id: str
+    owner: str
+    own_program: str | None = None
+
+    def note(self, threads: int) -> str:
+        """Return the note for readers of the results. The name is in quotes, so that bundles hide it."""
+        round_trip = numbers.short_duration(self.round_trip_s)
+        issued = (
+            f"threads that issue it: {threads}"
+            if self.own_program is None
+            else f"issued by its own {self.own_program}, unmodified, with a thread for each client"
+        )
+        return (
+            f'load from "{self.host.name}" over the network, round trip {round_trip}; {issued}, on CPUs that '
+            "sleep when they are idle"
+        )
+
+
+def reach_load_hosts(
+    cell: CellHosts, program: LoadProgram, progress: Progress
+) -> tuple[ReachedLoadHost, ...]:
+    """Ask every load host who it is, try the network between, and whether the load's program runs there.
+
+    One after another: two at once would share the network. Raises: UsageError for a cell whose server is not
+    this machine; RemoteHostError naming a load host and a next step.
+    """
+    address, found = own_address(cell.server), dict[str, ReachedLoadHost]()
+    for host in cell.loads:
+        progress.step(f"asking {host.name}, and trying the network")
+        reached = _reached(cell, host, address, program, new_owner())
+        first = found.setdefault(reached.boot_id, reached)
+        if first is not reached:
+            raise RemoteHostError(
+                f"{host.name} is the same machine as {first.host.name}: they take CPUs from each other",
+                hint="keep one of them in the file",
+            )
+    return tuple(found.values())
+
+
+def reach_again(cell: CellHosts, lost: ReachedLoadHost, program: LoadProgram) -> ReachedLoadHost:
+    """Ask a load host that was lost again, and take away the rest of its last load.
+
+    Raises: as ``reach_load_hosts``.
+    """
+    found = _reached(cell, lost.host, lost.server_address, program, lost.owner)
+    if found.address != lost.address:
+        raise RemoteHostError(
+            f"{lost.host.name} has another address than before: {found.address} instead of {lost.address}",
+            hint="servers let in the addresses that load hosts had at the beginning: give it that one again",
+        )
+    return found
+
+
+def _reached(
+    cell: CellHosts, host: CellHost, address: str, program: LoadProgram, owner: str
+) -> ReachedLoadHost:
+    lifetime_s = _FACTS_S + PROBE_S + _GRACE_S
+    with ExitStack() as stack:
+        here = stack.enter_context(runner_here(lifetime_s))
+        there = stack.enter_context(sent_runner(host, cell.ssh_config, lifetime_s))
+        for runner in (here, there):
+            runner.limit(_FACTS_S)
+        here.begin()
+        try:
+            there.begin()
+            there.take_away(owner)
+            words_s, facts = asked_clock(there).round_trip_s, there.facts(host)
+            cpus = _usable(host, facts, here.facts(host), program)
+            probe = _probe(here, there, address, cell, host)
+        except RemoteHostError as error:
+            raise _explained(host, cell.ssh_config, error, has_begun=there.has_begun) from error
+    try:
+        version = program.ask_version(host, cell.ssh_config, _VERSION_S, owner)
+    except RemoteHostError as error:
+        raise _explained(host, cell.ssh_config, error, has_begun=False) from error
+    own = (probe.load_address, cpus, probe.round_trip_s, words_s, facts.boot_id)
+    return ReachedLoadHost(
+        host, cell.ssh_config, address, *own, owner, own_program=None if program.is_sent else version
+    )
+
+
+def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer, program: LoadProgram) -> tuple[int, ...]:
+    """Return the CPUs of a load host. Raises: RemoteHostError if it cannot issue load."""
+    if theirs.boot_id == ours.boot_id:
+        raise RemoteHostError(
+            f"{host.name} is this machine: its load would take the server's CPUs",
+            hint="use another machine, or leave --cell out",
+        )
+    if program.is_sent and theirs.machine != ours.machine:
+        raise RemoteHostError(
+            f"{host.name} is {theirs.machine}, and this machine {ours.machine}: {program.name} does not run "
+            "there",
+            hint=f"use a load host that is {ours.machine}",
+        )
+    missing = sorted(set(host.cpus) - set(theirs.cpus))
+    if missing:
+        raise RemoteHostError(
+            f"hosts.toml gives {host.name} CPUs that may not be used there: {', '.join(map(str, missing))}",
+            hint=f"correct cpus of [hosts.{host.name}]",
+        )
+    return host.cpus or tuple(theirs.cpus)
+
+
+def _probe(here: Runner, there: Runner, address: str, cell: CellHosts, host: CellHost) -> NetworkProbe:
+    found = probed(here, there, address, cell.probe_port, cell.server.name)
+    if isinstance(found, Unknown):
+        raise RemoteHostError(
+            f"{host.name} does not reach {cell.server.name}: {found.reason}",
+            hint=f"let {host.name} connect to {address} through firewalls: servers under test listen on "
+            "ports that are free",
+        )
+    return found
+
+
+def _explained(
+    host: CellHost, ssh_config: Path | None, error: RemoteHostError, *, has_begun: bool
+) -> RemoteHostError:
+    """Return the error with the host's name, and ssh's words explained."""
+    if error.hint:
+        return error
+    words = error.detail or ""
+    if why := _after(DOES_NOT_RUN, words):
+        return RemoteHostError(
+            f"pgdyno-driver does not run on {host.name}",
+            detail=why,
+            hint="it takes a C library (glibc) that is as new as this machine's: use a load host with such a "
+            "system"
+            if why != _NOEXEC
+            else "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
+        )
+    if why := _after(NOT_INSTALLED, words):
+        return RemoteHostError(
+            f"sysbench is not installed on {host.name}",
+            detail=why,
+            hint="install it there (apt install sysbench), or let pgdyno's own driver issue the same "
+            "transactions: --generator driver",
+        )
+    if why := _after(SYSBENCH_DOES_NOT_RUN, words):
+        return RemoteHostError(
+            f"sysbench does not run on {host.name}",
+            detail=why,
+            hint=f"see it by hand: {by_hand(host, ssh_config)} sysbench --version",
+        )
+    if ISSUES_LOAD in words:
+        return RemoteHostError(
+            f"{host.name} issues another load",
+            detail=f"{ISSUES_LOAD}{_after(ISSUES_LOAD, words)}",
+            hint="wait until that has ended",
+        )
+    reaching = by_hand(host, ssh_config)
+    trouble = explained(error.message, error.detail, reaching, has_begun=has_begun)
+    return RemoteHostError(f"{host.name}: {trouble.said}", hint=trouble.next_step)
+
+
+def _after(said: str, words: str) -> str:
+    """Return the rest of the line in which our program has said something; nothing if it has not."""
+    return words.partition(said)[2].partition("\n")[0].strip()

@@ -1,1 +1,0 @@
-"""Curves over clients and workers."""

@@ -1,1 +1,0 @@
-"""Numbers, names and series as words."""

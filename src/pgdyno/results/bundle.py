@@ -1,0 +1,173 @@
+"""Export an experiment as a bundle, and verify one. Contents: see ``store/privacy/portable.py``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from pgdyno.base.errors import StorageError
+from pgdyno.base.terminal import escaped_json, printable
+from pgdyno.measure.blocks.histogram_text import decode
+from pgdyno.measure.blocks.slice_consistency import slice_contradictions
+from pgdyno.measure.verdicts.consistency import contradictions
+from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.results.page import render_page
+from pgdyno.results.report import drawing, file_name
+from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, verified_lines
+from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
+from pgdyno.store.experiments import Place
+from pgdyno.store.files import write_whole
+from pgdyno.store.histograms_file import FILE as HISTOGRAMS
+from pgdyno.store.histograms_file import with_histograms
+from pgdyno.store.privacy.portable import portable
+from pgdyno.store.series import SlicesOf, blocks_csv, histograms_csv, intervals_csv, slices_csv, steps_csv
+from pgdyno.store.signature import NAMESPACE, sign
+from pgdyno.store.slices_file import FILE as SLICES
+from pgdyno.store.slices_file import read_slices
+
+_README = """\
+pgdyno bundle of experiment {id}
+
+{question}
+
+report.html              the report: open it in a browser, it needs no network
+experiment.json          the whole experiment: design, settings, every block, verdicts, facts
+experiment.schema.json   the form of experiment.json (JSON Schema)
+blocks.csv               every block: one line per variant and metric
+{slices}{steps}SHA256SUMS               checksums of all other files
+{signature}{parts}
+Check it with either of:
+  pgdyno bundle verify FILE.zip
+  sha256sum --check SHA256SUMS      (in the unpacked directory)
+{signed}
+Passwords, connection strings, commands, paths of people and of the server, and names of hosts, roles and
+databases were left out.
+{query}Written by pgdyno {version}.
+"""
+_QUERY_LINES = """
+The query that was measured is in it as it was given, with its constants and the names of tables and columns:
+in experiment.json (options.query, notes) and in report.html. Only what is named above was left out of it, as
+far as it is recognised there. Read it before you pass the bundle on.
+
+"""
+_PARTS_LINE = """
+It was put together from experiments that have bundles of their own, with their blocks and series: {ids}.
+"""
+_SIGNATURE_LINE = "SHA256SUMS.sig           signature of SHA256SUMS\n"
+_SIGNED_LINES = f"""\
+Who signed it, by a file of allowed signers (see ssh-keygen(1)), either of:
+  pgdyno bundle verify FILE.zip --signers SIGNERS
+  ssh-keygen -Y verify -f SIGNERS -I NAME -n {NAMESPACE} -s SHA256SUMS.sig < SHA256SUMS
+"""
+_SLICES_LINES = """\
+slices.csv               every turn of every variant
+histograms.csv           what each turn counted, where it was recorded: transactions, and their latencies in
+                         microseconds (HdrHistogram V2, which HdrHistogram's libraries decode and merge)
+"""
+_STEPS_LINES = """\
+steps.csv                every step: counters, waits, clients, the benchmark's published fields
+intervals.csv            every step over its time: transactions by kind of client
+"""
+
+
+def export_bundle(
+    experiment: Experiment,
+    destination: Path | None = None,
+    *,
+    slices_of: SlicesOf | None = None,
+    key: Path | None = None,
+) -> Path:
+    """Write a bundle and return where it is: a zip file in the current directory unless told otherwise.
+
+    ``slices_of`` reads the raw series from the store; without it they are left out. ``key`` signs it.
+    Raises: StorageError if it cannot be written or signed.
+    """
+    name = file_name(experiment.id)
+    path = destination or Path(f"{name}.zip")
+    files = _files(portable_experiment(experiment), slices_of, is_signed=key is not None)
+    write_whole(path, pack_bundle(name, files, None if key is None else partial(sign, key=key)))
+    return path
+
+
+def portable_experiment(experiment: Experiment) -> Experiment:
+    """Return the experiment as a bundle has it: nothing identifies people, hosts or their network."""
+    return load_experiment(portable(dump_experiment(experiment)))
+
+
+def part_ids(experiment: Experiment) -> tuple[str, ...]:
+    """Return the experiments that one was put together from, whose blocks and series its bundle lacks."""
+    return tuple(part.experiment for part in experiment.parts)
+
+
+def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
+    """Check checksums, signature and schema of a bundle, and whether its experiment holds together.
+
+    ``problems`` of what is returned says what is wrong.
+    Raises: StorageError if there is no such file, or it is no bundle at all.
+    """
+    found = check_bundle(path, signers)
+    if found.experiment is None:
+        return found
+    problems = (*found.problems, *contradictions(found.experiment))
+    if not problems:  # only what is sound can be held against its slices
+        slices = read_bundle_slices(path, found, found.experiment)
+        series = (((place.workload, place.round, place.block), one) for place, one in slices)
+        try:
+            problems = slice_contradictions(found.experiment, series)
+        except StorageError as error:
+            problems = (f"{error.message}: {error.detail}",)
+    return replace(found, problems=problems)
+
+
+def read_bundle_slices(
+    path: Path, found: Verification, experiment: Experiment
+) -> Iterator[tuple[Place, Slice]]:
+    """Yield the slices of a verified bundle, with their counts; none if it has none.
+
+    Raises: StorageError naming the first line that is wrong.
+    """
+    slices, histograms = (verified_lines(path, found, name) for name in (SLICES, HISTOGRAMS))
+    rows = iter(()) if slices is None else read_slices(slices, experiment)
+    return rows if histograms is None else with_histograms(rows, histograms, experiment, decode)
+
+
+def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:
+    """Return the contents; ``experiment`` has been made portable."""
+    has_steps = any(arm.step for block in experiment.blocks for arm in block.arms)
+    with drawing(f'experiment "{experiment.id}"'):
+        page = render_page(experiment)
+    texts = {
+        EXPERIMENT: _json(dump_experiment(experiment)),
+        "experiment.schema.json": _json(experiment_schema()),
+        "report.html": page,
+        "blocks.csv": blocks_csv(experiment.blocks),
+        "README.txt": _README.format(
+            id=experiment.id,
+            question=printable(experiment.question),
+            version=printable(experiment.pgdyno_version),
+            slices=_SLICES_LINES if slices_of else "",
+            steps=_STEPS_LINES if has_steps else "",
+            signature=_SIGNATURE_LINE if is_signed else "",
+            query=_QUERY_LINES if "query" in experiment.options else "",
+            parts=_PARTS_LINE.format(ids=", ".join(part_ids(experiment))) if experiment.parts else "",
+            signed=_SIGNED_LINES if is_signed else "",
+        ),
+    }
+    if has_steps:
+        texts |= {
+            "steps.csv": steps_csv(experiment.blocks),
+            "intervals.csv": intervals_csv(experiment.blocks),
+        }
+    if slices_of:
+        names = [variant.name for variant in experiment.variants]
+        texts[SLICES] = slices_csv(experiment.blocks, slices_of, names)
+        if (histograms := histograms_csv(experiment.blocks, slices_of, names)) is not None:
+            texts[HISTOGRAMS] = histograms
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def _json(document: object) -> str:
+    return escaped_json(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"

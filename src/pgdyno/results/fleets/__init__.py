@@ -1,0 +1,1 @@
+"""The same comparisons on several machines: measured, kept and combined."""

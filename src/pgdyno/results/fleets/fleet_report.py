@@ -1,0 +1,68 @@
+"""One report from experiments of several machines, from bundles or from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pgdyno.base.errors import UsageError
+from pgdyno.model.experiments.fleet import Fleet
+from pgdyno.model.experiments.fleet_order import MACHINE_NAME
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.results.fleets.fleet import combine
+from pgdyno.results.fleets.fleet_members import Member
+from pgdyno.results.fleets.fleet_page import render_fleet
+from pgdyno.results.fleets.run_fleet import kept_bundles
+from pgdyno.results.given_experiment import given_experiment
+from pgdyno.results.report import drawing, file_name
+from pgdyno.store.files import write_whole
+from pgdyno.store.fleet_file import read_fleet_file
+
+_WHAT = "these experiments"
+
+
+def combine_experiments(references: Sequence[str]) -> Fleet:
+    """Return a fleet; each reference is a bundle's file or a stored id, or NAME= and one of them.
+
+    Or the only one is the file of a fleet that was run: FLEET.toml.
+    Raises: UsageError if they cannot be combined; StorageError for a bundle with which anything is wrong, and
+    for an unknown id.
+    """
+    first, *others = references
+    is_fleet = Path(first).suffix == ".toml" and not others
+    members = _of_fleet(Path(first)) if is_fleet else [*map(_given, references)]
+    with drawing(_WHAT):
+        return combine(members)
+
+
+def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
+    """Write the report and return its path: next to the store, with the newest experiment's id in its name.
+
+    Raises: StorageError if it cannot be drawn or written.
+    """
+    experiments = [one for machine in fleet.machines for one in machine.experiments]
+    newest = max(experiments, key=lambda one: one.created).experiment
+    path = destination or workspace().experiments() / f"{file_name(f'fleet-{newest}')}.html"
+    with drawing(_WHAT):
+        page = render_fleet(fleet)
+    write_whole(path, page.encode())
+    return path
+
+
+def _of_fleet(file: Path) -> list[Member]:
+    """Return the bundles that a fleet has so far. Raises: UsageError if it has none."""
+    order = read_fleet_file(file)
+    kept = kept_bundles(order, lambda _: None)
+    if not kept:
+        raise UsageError(
+            f'the fleet "{order.name}" has no bundles yet',
+            hint=f"pgdyno fleet run {file} has its machines measure",
+        )
+    return [Member(order.bundle_name(machine), machine, one) for machine, one in kept.items()]
+
+
+def _given(reference: str) -> Member:
+    name, is_named, source = reference.partition("=")
+    if Path(reference).is_file() or not (is_named and MACHINE_NAME.fullmatch(name)):
+        name, source = "", reference
+    return Member(source, name, given_experiment(source))

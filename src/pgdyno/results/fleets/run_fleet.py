@@ -1,0 +1,184 @@
+"""Have a fleet measured: each machine once, whose answer is a bundle that is kept here.
+
+A bundle that is sound and here is a machine that is done: the next run leaves it out.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import MeasurementError, PgdynoError, StorageError, as_pgdyno_error
+from pgdyno.host.files.lock import exclusive_lock
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.remote.dask_scheduler import DaskScheduler
+from pgdyno.results.bundle import verify_bundle
+from pgdyno.results.bundle_import import verified_experiment
+from pgdyno.results.fleets.measure_machine import measure_machine, measure_on_worker
+from pgdyno.store.files import write_whole
+
+_MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
+_TURN_S = 1.0  # arbitrary
+_NAMED = 8  # machines in a line
+_AWAITED = "waiting for workers with these resources"
+
+Answers: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[str, object]]]
+"""Yields each of these machines with its answer, or the error in place of it."""
+Say: TypeAlias = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class MachineOutcome:
+    """A machine's bundle, or why there is none."""
+
+    machine: str
+    bundle: Path | None
+    reason: str | None = None
+
+
+def run_fleet(order: FleetOrder, machines: Sequence[str], answers: Answers, say: Say) -> list[MachineOutcome]:
+    """Return the outcome of each machine, after those were measured that were not done.
+
+    Raises: LockHeldError while another pgdyno runs the fleet here; StorageError; RemoteHostError.
+    """
+    directory = fleet_directory(order)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    with exclusive_lock(directory / "run.lock"):
+        done, reasons = kept_bundles(order, say), {}
+        for machine, answer in answers([one for one in machines if one not in done]):
+            try:
+                done[machine] = _taken(order, machine, answer, done)
+            except MeasurementError as error:
+                reasons[machine] = _words(error)
+                say(f"{machine}: {reasons[machine]}")
+    return [
+        MachineOutcome(one, directory / order.bundle_name(one) if one in done else None, reasons.get(one))
+        for one in machines
+    ]
+
+
+def kept_bundles(order: FleetOrder, say: Say) -> dict[str, Experiment]:
+    """Return the experiments of the machines that are done; ``say`` hears of bundles that are broken."""
+    found = {}
+    for machine in order.machines:
+        path = fleet_directory(order) / order.bundle_name(machine)
+        if path.exists():
+            try:
+                found[machine] = verified_experiment(verify_bundle(path))
+            except StorageError as error:
+                say(f"{machine} counts as not measured: {_words(error)}")
+    return found
+
+
+def fleet_directory(order: FleetOrder) -> Path:
+    """Return where a fleet's bundles are kept."""
+    return workspace().fleets() / order.name
+
+
+def from_here(order: FleetOrder, say: Say) -> Answers:
+    """Return the answers that this process gets from this machine."""
+
+    def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
+        for machine in machines:
+            say(f"{machine}: measuring here")
+            try:
+                yield machine, measure_machine(order.machine)
+            except PgdynoError as error:
+                yield machine, error
+
+    return answers
+
+
+def from_workers(
+    order: FleetOrder,
+    scheduler: DaskScheduler,
+    say: Say,
+    make: Callable[[MachineOrder], bytes] = measure_on_worker,
+) -> Answers:
+    """Return the answers of workers. A machine without a worker is waited for, and that is said."""
+
+    def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
+        waiting, last = set(machines), ""
+        for machine in machines:
+            scheduler.give(machine, make, order.machine)
+        while waiting:
+            time.sleep(_TURN_S)
+            for machine, answer in scheduler.answers():
+                waiting.remove(machine)
+                yield machine, answer
+            measuring = scheduler.measuring() & waiting
+            if waiting:
+                parts = (_listed("measuring", measuring), _listed(_AWAITED, waiting - measuring))
+                words = "; ".join(filter(None, (f"{len(waiting)} to go", *parts)))
+                if words != last:
+                    say(words)
+                last = words
+
+    return answers
+
+
+def _listed(words: str, machines: Collection[str]) -> str:
+    more = len(machines) - _NAMED
+    named = ", ".join(sorted(machines)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{words}: {named}" if machines else ""
+
+
+def _taken(order: FleetOrder, machine: str, answer: object, done: Mapping[str, Experiment]) -> Experiment:
+    """Return an answer's experiment; its bundle is kept then.
+
+    Raises: MeasurementError if it is no answer to this order; StorageError if it cannot be kept.
+    """
+    if isinstance(answer, BaseException):
+        raise MeasurementError(_words(answer))
+    if not isinstance(answer, bytes):
+        raise MeasurementError(f"the answer is no bundle, but a {type(answer).__name__}")
+    if len(answer) > _MOST_BYTES:
+        raise MeasurementError(
+            f"the answer is too large: {numbers.size(len(answer))}, more than {numbers.size(_MOST_BYTES)}"
+        )
+    with tempfile.TemporaryDirectory(prefix="pgdyno-answer-") as directory:
+        path = Path(directory) / "answer.zip"
+        path.write_bytes(answer)
+        try:
+            experiment = verified_experiment(verify_bundle(path))
+        except StorageError as error:
+            raise MeasurementError(
+                "the answer is no sound bundle", detail=error.detail or str(error)
+            ) from error
+    _require_ordered(experiment, done)
+    write_whole(fleet_directory(order) / order.bundle_name(machine), answer)
+    return experiment
+
+
+def _require_ordered(experiment: Experiment, done: Mapping[str, Experiment]) -> None:
+    """Raise MeasurementError for one that compares nothing, or is another machine's, or of another order."""
+    compared = _compared(experiment)
+    if not compared:
+        raise MeasurementError(f'the experiment "{experiment.id}" compares nothing')
+    for machine, other in done.items():
+        if experiment.id == other.id or experiment.blocks == other.blocks:
+            raise MeasurementError(f'the experiment "{experiment.id}" is that of {machine}')
+        if not compared & _compared(other):
+            raise MeasurementError(
+                f"the experiment has no comparison in common with that of {machine}",
+                detail=f"it asks: {experiment.question} That of {machine} asks: {other.question}",
+            )
+
+
+def _compared(experiment: Experiment) -> set[tuple[str, str, str]]:
+    return {(one.workload, one.variant, one.baseline) for one in experiment.verdicts}
+
+
+def _words(error: BaseException) -> str:
+    """Return an error in one line. It may come from a worker: of any kind, with any text."""
+    if not isinstance(error, Exception):
+        return type(error).__name__
+    known = as_pgdyno_error(error)
+    return " ".join(": ".join(filter(None, (known.message, known.detail))).splitlines())

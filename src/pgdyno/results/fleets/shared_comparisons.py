@@ -1,0 +1,162 @@
+"""The comparisons that experiments share: the same work, and the same difference between two servers. Pure.
+
+A comparison is a workload, a baseline and a variant by name. Experiments that have one of the same names
+count together only if nothing that defines it is known to differ. What is not recorded on one side is told,
+and is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from pgdyno.host.kernel_file import display_name
+from pgdyno.measure.records.recorded_facts import fact_at
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.secrets import REDACTED
+from pgdyno.results.fleets.fleet_members import Member
+from pgdyno.results.machines.same_experiment import work_of
+
+_UNSET, _NOT_GIVEN = "as it was", "not given"
+_OWN_SERVER = "the experiment's own"
+_MAJOR = 10_000  # server_version_num counts minor versions below it
+
+_Conditions: TypeAlias = Mapping[str, str | None]
+"""All that defines a comparison, by subject; None: not recorded."""
+
+
+class Compared(NamedTuple):
+    """A comparison by its names."""
+
+    workload: str
+    baseline: str
+    variant: str
+
+
+@dataclass(frozen=True)
+class NotCombined:
+    """An experiment that is left out of a comparison, and why."""
+
+    compared: Compared
+    member: Member
+    reason: str
+
+
+@dataclass(frozen=True)
+class SharedComparison:
+    """A comparison with the experiments that have it alike, and those that have another one.
+
+    ``unknown`` are subjects that are not recorded everywhere.
+    """
+
+    compared: Compared
+    members: tuple[Member, ...]
+    left_out: tuple[NotCombined, ...]
+    unknown: tuple[str, ...]
+
+
+def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...]:
+    """Return every comparison of at least two experiments, in the order of the first that has it."""
+    having: dict[Compared, list[Member]] = {}
+    for member in members:
+        for compared in comparisons_of(member.experiment):
+            having.setdefault(compared, []).append(member)
+    return tuple(_shared(compared, ones) for compared, ones in having.items() if len(ones) > 1)
+
+
+def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
+    """Return the comparisons that an experiment has verdicts on."""
+    of = (Compared(one.workload, one.baseline, one.variant) for one in experiment.verdicts)
+    return tuple(dict.fromkeys(of))
+
+
+def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
+    """Keep the most machines, then the most experiments, of which no two are known to differ."""
+    conditions = _completed([_conditions(compared, one.experiment) for one in members])
+    recorded = [*zip(members, conditions, strict=True)]
+    known_first = sorted(recorded, key=lambda one: [*one[1].values()].count(None))
+    kinds: dict[tuple[str | None, ...], tuple[Member, _Conditions]] = {}
+    for one in known_first:
+        kinds.setdefault(tuple(one[1].values()), one)
+    groups = [_agreeing([one, *known_first]) for one in kinds.values()]
+    chosen = max(groups, key=lambda group: (len({one.machine for one in group.members}), len(group.members)))
+    kept = [(member, its) for member, its in recorded if member in chosen.members]
+    return SharedComparison(
+        compared,
+        tuple(member for member, _ in kept),
+        tuple(
+            NotCombined(compared, member, _in_words(chosen, its))
+            for member, its in recorded
+            if member not in chosen.members
+        ),
+        tuple(dict.fromkeys(subject for _, its in kept for subject, value in its.items() if value is None)),
+    )
+
+
+def _conditions(compared: Compared, experiment: Experiment) -> _Conditions:
+    number = fact_at(experiment.server, "version_num")
+    variants = {one.name: one for one in experiment.variants}
+    return {
+        **work_of(compared.workload, experiment),
+        "way of measuring": experiment.design.kind,
+        "phase": experiment.design.phase,
+        "PostgreSQL's major version": str(number // _MAJOR) if isinstance(number, int) else None,
+        **_of_variant(variants[compared.baseline]),
+        **_of_variant(variants[compared.variant]),
+    }
+
+
+def _of_variant(variant: Variant) -> _Conditions:
+    """Return its settings; of another server than the experiment's own only the name is recorded."""
+    settings = {
+        f"{display_name(name)} of {variant.name}": None if value == REDACTED else value
+        for name, value in variant.settings.items()
+    }
+    return {f"server of {variant.name}": None if variant.server else _OWN_SERVER, **settings}
+
+
+def _completed(conditions: Sequence[_Conditions]) -> list[_Conditions]:
+    """Return all with the same subjects; one that an experiment does not mention was left as it was."""
+    subjects = dict.fromkeys(subject for its in conditions for subject in its)
+    missing = {of: _NOT_GIVEN if of.startswith("--") else _UNSET for of in subjects}
+    return [{of: its.get(of, missing[of]) for of in subjects} for its in conditions]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Experiments that agree in pairs; ``known`` has each subject's value, and the member that told it."""
+
+    members: list[Member]
+    known: dict[str, tuple[str, Member]]
+
+    def differences(self, conditions: _Conditions) -> list[str]:
+        """Return the subjects that are known to differ."""
+        return [
+            of
+            for of, value in conditions.items()
+            if value is not None and of in self.known and self.known[of][0] != value
+        ]
+
+
+def _agreeing(recorded: Sequence[tuple[Member, _Conditions]]) -> _Group:
+    """Return those that agree with the first and with all taken before them.
+
+    What the first do not know is known from the next that do: they cannot bring two together that differ.
+    """
+    group = _Group([], {})
+    for member, its in recorded:
+        if member not in group.members and not group.differences(its):
+            group.members.append(member)
+            for of, value in its.items():
+                if value is not None:
+                    group.known.setdefault(of, (value, member))
+    return group
+
+
+def _in_words(chosen: _Group, conditions: _Conditions) -> str:
+    subject, *others = chosen.differences(conditions)
+    known, told_by = chosen.known[subject]
+    more = f", and {len(others)} more {'difference' if len(others) == 1 else 'differences'}" if others else ""
+    return f"{subject} is {conditions[subject]}, {known} on {told_by.label}{more}"

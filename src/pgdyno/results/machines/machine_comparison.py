@@ -1,0 +1,264 @@
+"""Compare two machines on one experiment. Pure.
+
+The ratio of their results, and all other differences.
+
+The two were measured apart, so that nothing cancels between them: the unit of inference is a round of each,
+and the interval is Welch's of the difference of two means of log rates (``stats.decision.decide_apart``). It
+says how well these two machines are known while they were measured. Other instances of the same type are not
+in it: machines that are sold as the same differ.
+
+Sources: Abedi, Brecht (2017), ICPE: common methods tell identical instances apart; Maricq et al. (2018),
+OSDI: 835 servers of a few types.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pgdyno.base import numbers
+from pgdyno.measure.records.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share
+from pgdyno.measure.verdicts.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
+from pgdyno.measure.verdicts.durability import breaches, warnings
+from pgdyno.measure.verdicts.failures import MOST_MORE, failed_transactions
+from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
+from pgdyno.model.experiments.failures import MOST_FAILED_SHARE
+from pgdyno.model.experiments.machine_comparison import (
+    A,
+    B,
+    ComparedMetric,
+    DerivedRatio,
+    MachineComparison,
+    Side,
+)
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT, Metric
+from pgdyno.model.experiments.verdict import Interval
+from pgdyno.results.machines.differences import differences
+from pgdyno.results.machines.machine_facts import frequency_warning, instance_warning, machine_facts
+from pgdyno.results.machines.same_experiment import Common, common_part
+from pgdyno.stats.decision import adjust, decide_apart
+from pgdyno.stats.sample import Sample
+
+_SECONDS_PER_HOUR = 3600
+_MHZ_PER_GHZ = 1000
+_DISTURBED = VoidThresholds().steal_share
+"""An experiment's own limit is higher where the machine was disturbed throughout."""
+_SIMULATED = "SIMULATED: "
+"""How the note of an experiment begins whose figures were made up and not measured."""
+
+
+def compare_machines(
+    a: Experiment, b: Experiment, prices: Mapping[str, float] | None = None
+) -> MachineComparison:
+    """Return everything that can be said about two machines; ``prices`` are in dollars per hour, by A and B.
+
+    Raises: UsageError if the experiments are not the same one.
+    """
+    common = common_part(a, b)
+    metrics = _compared(a, b, common)
+    facts = machine_facts(a, b)
+    priced = prices or {}
+    return MachineComparison(
+        question=a.question if a.question == b.question else f"{a.question} / {b.question}",
+        sides=(_side(A, a, b, priced), _side(B, b, a, priced)),
+        metrics=metrics,
+        per_frequency=tuple(_per_frequency(a, b, metrics)),
+        per_price=tuple(_per_price(metrics, priced)),
+        machine=facts,
+        differences=(*common.unknown, *differences(a, b, common.variants)),
+        warnings=tuple(_warnings(a, b, common, instance_warning(facts))),
+        left_out=common.left_out,
+    )
+
+
+def _compared(a: Experiment, b: Experiment, common: Common) -> tuple[ComparedMetric, ...]:
+    """Return every metric of every workload and variant, corrected by Holm for their number."""
+    found = [
+        one
+        for workload in common.workloads
+        for variant in common.variants
+        for metric in verdict_metrics()
+        if (one := _metric(a, b, workload, variant, metric)) is not None
+    ]
+    verdicts = adjust([one.verdict for one in found])
+    return tuple(replace(one, verdict=verdict) for one, verdict in zip(found, verdicts, strict=True))
+
+
+def _metric(
+    a: Experiment, b: Experiment, workload: str, variant: str, metric: Metric
+) -> ComparedMetric | None:
+    """Return one comparison; None where neither side has the metric."""
+    rounds = [_log_values(one, workload, variant, metric.name) for one in (a, b)]
+    if not any(rounds):
+        return None
+    missed = [reason for side, one in ((A, a), (B, b)) for reason in _missed(side, one, workload, variant)]
+    missed += _emulated(a, b)
+    missed += _failed(a, b, workload, variant)
+    missed += [f"{side}: {why}" for side, one in ((A, a), (B, b)) for why in breaches(one, variant)]
+    of_a, of_b = ([], []) if missed else rounds
+    verdict = decide_apart(
+        of_b,
+        of_a,
+        workload=workload,
+        metric=metric,
+        variant=B,
+        baseline=A,
+        level=max(a.design.level, b.design.level),
+        equivalence_margin=min(a.design.equivalence_margin, b.design.equivalence_margin),
+        power=a.design.power,
+        void_blocks=sum(
+            1
+            for one in (a, b)
+            for block in one.blocks
+            if block.workload == workload and block.void_for(variant)
+        ),
+    )
+    cell = a.cells.get(workload)
+    return ComparedMetric(
+        workload,
+        variant,
+        metric.name,
+        None if a.emulated_machine else _mean(rounds[0]),
+        None if b.emulated_machine else _mean(rounds[1]),
+        verdict=replace(verdict, reason="; ".join(missed)) if missed else verdict,
+        load=cell.load if cell else None,
+        clients=cell.clients if cell else None,
+        level=cell.level if cell else None,
+        unit=cell.unit if cell else None,
+        operation=a.operations.get(workload),
+        client_shares=(client_share(a, workload, variant), client_share(b, workload, variant)),
+    )
+
+
+def _emulated(a: Experiment, b: Experiment) -> list[str]:
+    """Say which side has no speed of its own."""
+    return [f"{side} ran emulated" for side, one in ((A, a), (B, b)) if one.emulated_machine]
+
+
+def _failed(a: Experiment, b: Experiment, workload: str, variant: str) -> Iterator[str]:
+    """Say of how many transactions failed on either side, if too many for a comparison did."""
+    wanted = (workload, variant)
+    shares = [
+        next((one.share for one in failed_transactions(side) if (one.workload, one.variant) == wanted), 0.0)
+        for side in (a, b)
+    ]
+    if max(shares) > MOST_FAILED_SHARE or max(shares) - min(shares) > MOST_MORE:
+        yield (
+            f"{numbers.share(shares[0], 1)} of the transactions failed on {A}, "
+            f"{numbers.share(shares[1], 1)} on {B}"
+        )
+
+
+def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> Iterator[str]:
+    """Report a missed background rate; its cost to the other load is then unknown."""
+    how = missed_rate(experiment.blocks, workload, variant)
+    if how is not None:
+        yield (
+            f"{side} missed the background rate in {how.passes} of {how.of_passes} passes: "
+            f"{numbers.share(how.lowest, 0)} of it at worst ({numbers.share(BACKGROUND_RATE_ASKED)} is "
+            "required)"
+        )
+
+
+def _log_values(experiment: Experiment, workload: str, variant: str, metric: str) -> list[list[float]]:
+    """Return ln of a metric by round, without blocks that do not count."""
+    rounds: dict[int, list[float]] = {}
+    for block in experiment.blocks:
+        if block.workload != workload or block.void_for(variant):
+            continue
+        for arm in block.arms:
+            value = arm.values.get(metric, 0.0)
+            if arm.variant == variant and value > 0 and math.isfinite(value):
+                rounds.setdefault(block.round, []).append(math.log(value))
+    return [rounds[number] for number in sorted(rounds)]
+
+
+def _mean(log_values: Sequence[Sequence[float]]) -> float | None:
+    return math.exp(float(Sample.of(log_values).round_means.mean())) if log_values else None
+
+
+def _per_frequency(a: Experiment, b: Experiment, metrics: Sequence[ComparedMetric]) -> Iterator[DerivedRatio]:
+    """Yield throughput for each GHz, and cycles of the server for each transaction, where both are known."""
+    mhz = [frequency_mhz(one) for one in (a, b)]
+    if mhz[0] is None or mhz[1] is None:
+        return
+    ghz_a, ghz_b = mhz[0] / _MHZ_PER_GHZ, mhz[1] / _MHZ_PER_GHZ
+    for one in metrics:
+        if one.metric == THROUGHPUT:
+            yield from _derived(one, "throughput per GHz (per second)", 1 / ghz_a, 1 / ghz_b)
+        elif one.metric == SERVER_CPU:
+            thousands = (
+                f"server cycles for each of the {one.operation or 'transactions'} (thousands)"  # µs × GHz
+            )
+            yield from _derived(one, thousands, ghz_a, ghz_b)
+
+
+def _per_price(metrics: Sequence[ComparedMetric], prices: Mapping[str, float]) -> Iterator[DerivedRatio]:
+    """Yield transactions for each dollar. Prices are exact, so that the interval is the ratio's, scaled."""
+    if prices.keys() >= {A, B}:
+        for one in metrics:
+            if one.metric == THROUGHPUT:
+                factors = (_SECONDS_PER_HOUR / prices[A], _SECONDS_PER_HOUR / prices[B])
+                yield from _derived(one, f"{one.operation or 'transactions'} per $", *factors)
+
+
+def _derived(one: ComparedMetric, title: str, of_a: float, of_b: float) -> Iterator[DerivedRatio]:
+    measured = one.verdict.interval
+    if measured is None or one.a is None or one.b is None:
+        return
+    factor = of_b / of_a
+    ratio = Interval(measured.low * factor, measured.point * factor, measured.high * factor, measured.level)
+    yield DerivedRatio(one.workload, one.variant, title, one.a * of_a, one.b * of_b, ratio)
+
+
+def _side(name: str, mine: Experiment, other: Experiment, prices: Mapping[str, float]) -> Side:
+    said = {
+        what: fact_at(document, path)
+        for what, document, path in (
+            ("model", mine.host, "cpu.model"),
+            ("cpus", mine.host, "cpu.logical_count"),
+            ("version", mine.server, "version"),
+        )
+    }
+    cpus = "CPUs unknown" if said["cpus"] is None else f"{said['cpus']} CPUs"
+    return Side(
+        name=name,
+        experiment=mine.id,
+        created=mine.created,
+        machine=f"{said['model'] or 'processor unknown'}, {cpus}",
+        server="PostgreSQL" if said["version"] is None else f"PostgreSQL {said['version']}",
+        price_per_hour=prices.get(name),
+        notes=tuple(note for note in mine.notes if note not in other.notes),
+    )
+
+
+def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | None) -> Iterator[str]:
+    """Yield the warnings that must not be overlooked."""
+    for side, one in ((A, a), (B, b)):
+        yield from _without_a_machine(side, one)
+    for side, one in ((A, a), (B, b)):
+        for variant in one.variants:
+            if variant.name in common.variants and not variant.is_durable:
+                yield f"NOT DURABLE: {variant.name} on {side}: {', '.join(variant.unsafe_settings)}"
+        yield from (f"{why} ({side})" for why in warnings(one))
+    if of_instances is not None:
+        yield of_instances
+    if frequency_mhz(a) and frequency_mhz(b) and (of_frequencies := frequency_warning(a, b)):
+        yield of_frequencies
+    for side, one in ((A, a), (B, b)):
+        share = stolen_share(one)
+        if share is not None and share > _DISTURBED:
+            yield f"{side} was disturbed: the hypervisor took {numbers.share(share, 0)} of its CPU time"
+        if not one.is_complete:
+            yield f"{side} was interrupted: it did not run to its planned end"
+
+
+def _without_a_machine(side: str, one: Experiment) -> Iterator[str]:
+    """Yield why figures are those of no machine."""
+    if one.emulated_machine:
+        yield (
+            f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. Its results can be "
+            "compared, its speed cannot: no ratio is given"
+        )
+    yield from (f"{side} IS {note}" for note in one.notes if note.startswith(_SIMULATED))

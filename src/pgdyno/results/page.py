@@ -1,0 +1,286 @@
+"""An experiment as one HTML file. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from pgdyno.accelerate.view.at_load_table import at_load_table
+from pgdyno.accelerate.view.decision import decision_box
+from pgdyno.base import numbers
+from pgdyno.measure.design.phase import phase_of
+from pgdyno.measure.verdicts.durability import warnings
+from pgdyno.measure.verdicts.part_worths import attributions
+from pgdyno.measure.view.attribution_table import attribution_figure
+from pgdyno.measure.view.attribution_text import how_to_add
+from pgdyno.measure.view.awake_sentence import awake_sentence
+from pgdyno.measure.view.before_and_after import before_and_after
+from pgdyno.measure.view.cards import cards
+from pgdyno.measure.view.failures_table import failures_table
+from pgdyno.measure.view.figures import (
+    forest_figure,
+    memory_figure,
+    ratio_figure,
+    value_figure,
+    verdict_table,
+)
+from pgdyno.measure.view.method import design_table, method_paragraphs, noise_floor_table
+from pgdyno.measure.view.repeat import is_attached_as_found, repeat_command
+from pgdyno.measure.view.series import metrics_of
+from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
+from pgdyno.measure.view.step_names import step_names
+from pgdyno.measure.view.text_parts import parts_table
+from pgdyno.measure.view.void_blocks import drain_table, left_out_table, void_block_table, void_rule_table
+from pgdyno.measure.view.words import SIGNS, answers, emulation_warning, patch_warnings
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
+from pgdyno.model.tuning.tuning import Tuning
+from pgdyno.model.variants.variant import Variant
+from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.elements.facts import all_facts, configured_settings, host_facts, server_facts
+from pgdyno.report.elements.html import render
+from pgdyno.report.elements.settings import unsafe_variants, variant_settings
+from pgdyno.report.elements.tables import Figure, Table
+from pgdyno.studies.grids.grid import grid
+from pgdyno.studies.grids.grid_tables import cell_name
+from pgdyno.studies.peers_text import FASTEST_LOOKS_FASTER, peer_tables
+from pgdyno.studies.steps.steps import StepView, overview, step_views
+from pgdyno.studies.tpch.tpch import tpch_view
+from pgdyno.tune.view.search_trials import search_view
+from pgdyno.workload.view.likeness_text import likeness_sentences, likeness_table
+
+_PAGE = "page.html.j2"
+# Notes that say one of these must not be overlooked.
+_LOUD = (
+    "not durable",
+    "patched:",
+    "too noisy",
+    "machine disturbed",
+    "none is left out",
+    "confounded",
+    "answered otherwise",
+)
+_CONFOUNDED = "CONFOUNDED:"
+_DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
+_RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
+_MOST_TRIALS = 1000  # of a grid in charts, at about 530 bytes each: the page is to stay below 1.5 MB
+
+
+@dataclass(frozen=True)
+class WorkloadFigures:
+    """All charts of one workload: those of the leading metric in view, the others folded away."""
+
+    workload: str
+    ratios: tuple[Figure, ...]
+    values: tuple[Figure, ...]
+    more: tuple[Figure, ...]
+    void: tuple[str, ...]
+    step: StepView | None = None  # its evidence, where the workload is a step of a longer one
+    phase: str = ""  # between checkpoints, of a workload that changes its data
+    cell: str = ""  # what one of many is called: where it stands in a grid, or a query
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A variant in the legend."""
+
+    name: str
+    definition: str
+    style: str
+    mark: Markup
+    is_baseline: bool
+
+
+def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tuning | None = None) -> str:
+    """Return the whole report. ``experiment`` must be free of secrets: the page shows all of it.
+
+    ``tuning`` is the search whose answer it proves. ``is_imported``: the command that repeats it was written
+    by others.
+    """
+    return render(
+        _PAGE,
+        experiment=experiment,
+        is_imported=is_imported,
+        decision=decision_box(experiment),
+        answers=answers(experiment),
+        cards=cards(experiment),
+        **_notes(experiment),
+        forest=forest_figure(experiment),
+        verdicts=verdict_table(experiment),
+        adjusted=adjustment_tables(experiment),
+        not_adjusted=refusals(experiment),
+        failures=failures_table(experiment),
+        at_load=at_load_table(experiment),
+        likenesses=_likenesses(experiment),
+        attribution=attribution_figure(experiment),
+        how_to_add=how_to_add(attributions(experiment)),
+        before_and_after=before_and_after(experiment),
+        peers=peer_tables(experiment),
+        fastest_looks_faster=FASTEST_LOOKS_FASTER,
+        parts=parts_table(experiment) if experiment.parts else None,
+        search=search_view(tuning) if tuning else None,
+        overview=overview(experiment),
+        grid=grid(experiment),
+        is_attached_as_found=is_attached_as_found(experiment),
+        tpch=tpch_view(experiment),
+        signs=SIGNS,
+        arms=_arms(experiment),
+        workloads=_workloads(experiment),
+        settings=variant_settings(experiment),
+        memory=memory_figure(experiment.plan.memory_proof)
+        if experiment.plan and experiment.plan.memory_proof
+        else None,
+        **_facts(experiment),
+        **_method(experiment),
+    )
+
+
+def _notes(experiment: Experiment) -> dict[str, object]:
+    """Return the notes, those apart that must not be overlooked.
+
+    Variants that are not durable have a loud mark of their own, which says the same as such a note.
+    """
+    unsafe = unsafe_variants(experiment)
+    loud = [note for note in experiment.notes if any(mark in note.casefold() for mark in _LOUD)]
+    confounded = [note for note in loud if note.startswith(_CONFOUNDED)]
+    folded = confounded if len(confounded) > 1 else []  # one below the other they would hide the verdicts
+    return {
+        "unsafe": unsafe,
+        "loud_notes": [
+            *warnings(experiment),
+            *filter(None, [emulation_warning(experiment)]),
+            *(one for one in patch_warnings(experiment) if one not in experiment.notes),
+            *(
+                note
+                for note in loud
+                if note not in folded and (not unsafe or _LOUD[0] not in note.casefold())
+            ),
+        ],
+        "confounded_notes": [note.removeprefix(_CONFOUNDED).strip() for note in folded],
+        "notes": [
+            *([] if experiment.awake is None else [awake_sentence(experiment.awake)]),
+            *(note for note in experiment.notes if note not in loud),
+        ],
+    }
+
+
+def _likenesses(experiment: Experiment) -> list[tuple[str, Table]]:
+    """Return a sentence and a table for each captured workload."""
+    tables = map(likeness_table, experiment.likenesses.values())
+    return list(zip(likeness_sentences(experiment), tables, strict=True))
+
+
+def _facts(experiment: Experiment) -> dict[str, object]:
+    return {
+        "host_facts": host_facts(experiment.host),
+        "all_host_facts": all_facts(experiment.host),
+        "server_facts": server_facts(experiment.server),
+        "all_server_facts": all_facts(experiment.server, without=("settings",)),
+        "configured": configured_settings(experiment.server),
+    }
+
+
+def _method(experiment: Experiment) -> dict[str, object]:
+    return {
+        "paragraphs": method_paragraphs(experiment),
+        "design": design_table(experiment),
+        "void_rules": void_rule_table(experiment),
+        "drains": drain_table(experiment),
+        "void_blocks": void_block_table(experiment),
+        "left_out": left_out_table(experiment),
+        "noise_floor": noise_floor_table(experiment),
+        "repeat": repeat_command(experiment),
+        "margin": numbers.share(experiment.design.equivalence_margin),
+    }
+
+
+def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
+    steps = step_views(experiment)
+    return [
+        _cell(experiment, workload, cell_name(experiment.cells[workload]))
+        if workload in experiment.cells
+        else _cell(experiment, workload, step_names(experiment)[workload])
+        if experiment.tpch
+        else _workload(experiment, workload, steps.get(workload))
+        for workload in experiment.workloads
+    ]
+
+
+def _cell(experiment: Experiment, workload: str, name: str) -> WorkloadFigures:
+    """Return the trials of one of many workloads: throughput, as long as the page can hold all trials."""
+    folded = experiment.cells or experiment.operations
+    trials = sum(len(block.arms) for block in experiment.blocks if block.workload in folded)
+    values = _values(experiment, workload, [THROUGHPUT]) if trials <= _MOST_TRIALS else ()
+    return WorkloadFigures(workload, (), values, (), _void_trials(experiment, workload), cell=name)
+
+
+def _void_trials(experiment: Experiment, workload: str) -> tuple[str, ...]:
+    return tuple(
+        f"round {block.round + 1}, block {block.index + 1}: {reason}"
+        for block in experiment.blocks
+        if block.workload == workload
+        for reason in block.void_reasons
+    )
+
+
+def _workload(experiment: Experiment, workload: str, step: StepView | None) -> WorkloadFigures:
+    """Return the figures of one workload; a ratio chart per variant and metric with a verdict.
+
+    Metrics without a verdict are in a step's tables: with ten steps their charts would be hundreds.
+    """
+    measured = [name for name in metrics_of(experiment, workload) if name in METRICS]
+    judged = [name for name in measured if METRICS[name].has_verdict]
+    leading = [name for name in judged if name == THROUGHPUT] or judged[:1]
+    others = [name for name in judged if name not in leading]
+    unjudged = [name for name in measured if name not in judged and step is None]
+    ratios = _ratios(experiment, workload, leading)
+    return WorkloadFigures(
+        workload,
+        ratios[:_RATIOS_IN_VIEW],
+        _values(experiment, workload, leading),
+        (
+            *ratios[_RATIOS_IN_VIEW:],
+            *_ratios(experiment, workload, others),
+            *_values(experiment, workload, others),
+            *_values(experiment, workload, unjudged),
+        ),
+        _void_trials(experiment, workload),
+        step,
+        phase_of(experiment, workload) or "",
+    )
+
+
+def _ratios(experiment: Experiment, workload: str, metrics: list[str]) -> tuple[Figure, ...]:
+    found = (
+        ratio_figure(experiment, (workload, metric, variant.name, experiment.baseline))
+        for metric in metrics
+        for variant in experiment.variants
+        if variant.name != experiment.baseline
+    )
+    return tuple(figure for figure in found if figure)
+
+
+def _values(experiment: Experiment, workload: str, metrics: list[str]) -> tuple[Figure, ...]:
+    found = (value_figure(experiment, workload, metric) for metric in metrics)
+    return tuple(figure for figure in found if figure)
+
+
+def _arms(experiment: Experiment) -> tuple[Arm, ...]:
+    return tuple(
+        Arm(
+            name=variant.name,
+            definition=_definition(variant),
+            style=arm_class(order),
+            mark=mark(arm_shape(order), 13, 7, 5, f"mark {arm_class(order)}"),
+            is_baseline=variant.name == experiment.baseline,
+        )
+        for order, variant in enumerate(experiment.variants)
+    )
+
+
+def _definition(variant: Variant) -> str:
+    """Return a variant's settings where a legend can hold them, else how many there are."""
+    settings = str(Variant("", variant.settings)).removeprefix(":").replace(",", ", ")
+    count = len(variant.settings)
+    return settings if len(settings) <= _DEFINITION_LENGTH else f"{count} setting{'' if count == 1 else 's'}"

@@ -1,1 +1,0 @@
-"""How the server plans a query."""

@@ -1,1 +1,0 @@
-"""Installations, instances and their runtime environment."""

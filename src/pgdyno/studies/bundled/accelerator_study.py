@@ -1,0 +1,34 @@
+"""The accelerator's study of 2023: a server as it comes against the same server accelerated, layer by layer.
+
+The published table has unmodified sysbench's read-only and read-write throughput before and after, with the
+load on a host of its own (``--cell``); ``measure/view/before_and_after.py`` has its form. Each layer is
+measured here on top of those before it; nothing is decided or applied, which ``accelerate`` is for.
+"""
+
+from __future__ import annotations
+
+from pgdyno.model.experiments.bundled_study import BundledStudy, StudyContext
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.terms import PLAN
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the default with the plan's layers, one more at a time."""
+    return Study(
+        name="accelerator-study",
+        question="What does each layer of the plan add to the throughput of the default configuration?",
+        variants=(context.baseline, *map(context.configured, (*context.layers, PLAN))),
+        workloads=context.workloads,
+        design=context.design,
+    )
+
+
+STUDY = BundledStudy(
+    title="the accelerator's study: sysbench on the default and on the whole plan, layer by layer",
+    study=study,
+    needs_plan=True,
+    layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
+    measures=("sysbench-read-only", "sysbench-read-write"),
+    generator="sysbench",
+)

@@ -1,0 +1,295 @@
+"""Parallel degree: one query with more and more workers, up to twice the CPUs.
+
+Each query has its own number beyond which more workers only cost: the table's size, what is computed per row
+and the machine decide it, and no formula knows it. The study finds the smallest number that is as good as the
+best, alone and with as many clients as CPUs that run the same query at once: what one query gains by workers
+others lose.
+
+Data, ``t_bit``: bit strings of 200 random bits, as tags of documents are stored. ``count`` costs little per
+row, ``bitand`` some times as much; what else is shared among workers can be chosen. ``partition-wise`` is the
+query of ``hash-join`` on the same rows in eight partitions, joined and counted partition by partition.
+``create-index`` builds an index and rolls it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import NamedTuple
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import MemoryProofError, UsageError
+from pgdyno.model.experiments.bundled_study import (
+    BundledStudy,
+    Machine,
+    Option,
+    Sizing,
+    StudyContext,
+    is_given,
+    last,
+)
+from pgdyno.model.experiments.experiment import Design, ResetPolicy, VoidThresholds
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import DataSet, Statement, Workload
+from pgdyno.model.variants.variant import setting_key
+
+# A query ends when it ends: a block is one turn, in which parts of queries count.
+_DESIGN = Design(
+    block_s=2.0,
+    slice_s=2.0,
+    head_s=0.0,
+    blocks_per_round=1,
+    warmup_s=0.2,
+    is_isolated=False,
+    clients=1,
+    thresholds=VoidThresholds(schedule_lag_share=1.0),
+)
+
+_MASK = f"B'{'1' * 8:0<200}'"
+_KEY = "substring({}.id FROM 1 FOR 64)::bigint"  # a bit string itself has no hash function
+# Of the second table an eighth is hashed; histograms know how large that is, and of a substring nobody does.
+_JOIN = f"""SELECT count(*) FROM t_bit a JOIN t_bit b ON {_KEY.format("a")} = {_KEY.format("b")}
+WHERE b.id < B'001'"""  # noqa: S608 — our own
+# Rolled back by an error of its own that it catches: DROP INDEX would wait for the builds of other clients.
+_BUILD = """DO $$BEGIN
+    EXECUTE format('CREATE INDEX built_by_%s ON t_bit (id)', pg_backend_pid());
+    RAISE SQLSTATE 'PGDYN';
+EXCEPTION WHEN SQLSTATE 'PGDYN' THEN NULL;
+END$$"""
+HASH_JOIN, PARTITION_WISE, CREATE_INDEX = "hash-join", "partition-wise", "create-index"
+# 256 groups, as the planner knows: of any other expression it takes every row for a group of its own.
+_FIRST_BITS = ", ".join(f"get_bit(id, {bit}) = 1" for bit in range(8))
+_GROUPS = f"SELECT count(*) FROM t_bit GROUP BY {_FIRST_BITS}"  # noqa: S608 — our own
+_QUERIES = {
+    "count": "SELECT count(*) FROM t_bit",
+    "bitand": f"SELECT count(*) FROM t_bit WHERE bitand(id, {_MASK}) = {_MASK}",  # noqa: S608 — our own
+    "aggregate": _GROUPS,
+    HASH_JOIN: _JOIN,
+    "sort": "SELECT id FROM t_bit ORDER BY id OFFSET 1000000000000",  # beyond the last row: none is sent
+    "append": "SELECT count(*) FROM (TABLE t_bit UNION ALL TABLE t_bit) twice",
+    PARTITION_WISE: _JOIN,
+    CREATE_INDEX: _BUILD,
+}
+_USUAL = ("count", "bitand")
+IN_BUFFERS, IN_PAGE_CACHE, ON_DISK = "shared-buffers", "page-cache", "disk"
+PRESET = Option(
+    "preset",
+    "data in shared-buffers, page-cache, or disk [default: shared-buffers].",
+    last,
+    is_of_own_servers=True,
+)
+QUERY = Option("query", "your query, instead of the study's two.", last, metavar="SQL")
+WRITES = Option(
+    "writes",
+    "that query may write. Each execution is rolled back; dead rows and WAL stay, and so do sequences' "
+    "numbers and what its functions do elsewhere.",
+    is_given,
+    is_flag=True,
+)
+_MB = 1 << 20
+_BYTES_PER_THOUSAND_ROWS = 60_236  # measured: 2,000,000 rows in 120,471,552 bytes
+_THOUSAND_ROWS_PER_CPU = 2_000  # arbitrary: 115 MB, about half a second of one CPU for bitand
+_MEMORY_SHARE = 0.2  # of what is available, for the data; as much again in shared_buffers or page cache
+_LIMIT_SHARE = 0.4  # of the data, that a server on the disk may keep in memory besides its processes
+_PROCESSES_BYTES = 160 * _MB
+_WORKERS_PER_CPU = 2  # past the CPUs only waiting grows
+_SPARE_PROCESSES = 8
+# The server ends what runs for a client that is gone, as after Ctrl-C; otherwise it would finish it.
+_NOT_LEFT_BEHIND = {"client_connection_check_interval": "1s"}
+_FORCED: Mapping[str, str] = {
+    # Every degree that is asked for is planned, whatever it costs; the table itself asks for 1024.
+    "parallel_setup_cost": "0",
+    "parallel_tuple_cost": "0",
+    "min_parallel_table_scan_size": "0",
+    "min_parallel_index_scan_size": "0",
+    **_NOT_LEFT_BEHIND,
+    "default_transaction_read_only": "on",
+}
+_HASHED = {"enable_mergejoin": "off"}  # else the plan could be another one from some degree on
+_BY_PARTITIONS = {"enable_partitionwise_join": "on", "enable_partitionwise_aggregate": "on"}
+_BESIDES: Mapping[str, Mapping[str, str]] = {
+    HASH_JOIN: _HASHED,
+    PARTITION_WISE: {**_HASHED, **_BY_PARTITIONS},
+}
+_PARTITIONS = {"partitions": "8"}  # arbitrary
+_PUBLISHED = (
+    "published for PostgreSQL 9.6 on a virtual machine with 32 cores: 200 million rows in memory took "
+    "18,505 ms (count) and 53,098 ms (bitand) serially, at best 1,897 ms and 4,321 ms, both with 32 workers; "
+    "of 1.6 thousand million rows count was best with 17 workers (15.0 times as fast), bitand with 32 (30.8)"
+)
+_LEADER = "parallel_leader_participation"
+_NEVER_ONE = (
+    f"one worker alone is left out of queries, because {_LEADER} is off on a server: a single worker without "
+    "the leader's help saves nothing, and PostgreSQL never plans it"
+)
+_ROLLED_BACK = (
+    "each execution was rolled back: BEGIN and ROLLBACK are part of its time, a commit's flush is not; "
+    "clients that create a table of the same name wait for each other"
+)
+_NO_JIT = "jit is off, as there was none in the published study: compiling costs every worker anew"
+
+
+class _Query(NamedTuple):
+    name: str
+    sql: str
+    may_write: bool = False
+
+
+def workloads(sizing: Sizing) -> Mapping[str, Workload]:
+    """Return every query at every degree, alone and with others. Raises: UsageError; MemoryProofError."""
+    cells = cells_on(_data_set(sizing), sizing, degrees(sizing.machine))
+    limit_bytes = int(_LIMIT_SHARE * _data_set(sizing).size_bytes) + _PROCESSES_BYTES
+    if _preset(sizing) != ON_DISK:
+        return cells
+    return {name: replace(cell, server_memory_bytes=limit_bytes) for name, cell in cells.items()}
+
+
+def cells_on(data_set: DataSet, sizing: Sizing, workers: Sequence[int]) -> dict[str, Workload]:
+    """Return every query at these degrees on a data set, alone and with others."""
+    queries = [_Query(name, _QUERIES[name]) for name in _chosen(sizing)]
+    if (query := sizing.of(QUERY)) is not None:
+        queries.append(_Query(QUERY.name, query, sizing.of(WRITES)))
+    cells = (
+        _cell(query, clients, count, data_set)
+        for query in queries
+        for clients in client_counts(sizing)
+        for count in workers
+    )
+    return {cell.name: cell for cell in cells}
+
+
+def forced(workers: int) -> Mapping[str, str]:
+    """Return settings of a session in which every query has this degree, if it can have it at all."""
+    return {**_FORCED, "max_parallel_workers_per_gather": str(workers)}
+
+
+def settings(sizing: Sizing) -> Mapping[str, str]:
+    """Return room for all workers at once, and for the data where they are to be in shared_buffers."""
+    workers = max(degrees(sizing.machine)) * max(client_counts(sizing))
+    buffers_bytes = 1.1 * _data_set(sizing).size_bytes + 64 * _MB
+    return {
+        "max_worker_processes": str(workers + _SPARE_PROCESSES),
+        "max_parallel_workers": str(workers),
+        "jit": "off",
+        **({"shared_buffers": f"{ceil(buffers_bytes / _MB)}MB"} if _preset(sizing) == IN_BUFFERS else {}),
+    }
+
+
+def study(context: StudyContext) -> Study:
+    """Return one variant, unless factors make several; the number of workers varies."""
+    is_without = any(
+        setting_key(name) == _LEADER and [*values] != ["on"] for name, values in context.factors.items()
+    )
+    return Study(
+        name="parallel-degree",
+        question="How many parallel workers are as good as any number of them?",
+        variants=(context.baseline,),
+        workloads=_without_one_worker(context) if is_without else context.workloads,
+        design=context.design,
+        notes=(
+            *((_PUBLISHED,) if {*_USUAL} & {*_chosen(context.sizing)} else ()),
+            *((_NEVER_ONE,) if is_without else ()),
+            *query_notes(context.sizing),
+            _NO_JIT,
+        ),
+        is_adaptive=True,
+    )
+
+
+def query_notes(sizing: Sizing) -> tuple[str, ...]:
+    """Return the notes on a user's own query."""
+    query = sizing.of(QUERY)
+    if query is None:
+        return ()
+    return (f"the query: {query}", *((_ROLLED_BACK,) if sizing.of(WRITES) else ()))
+
+
+def degrees(machine: Machine) -> tuple[int, ...]:
+    """Return 0 to two for each CPU; where those are many, not all of them will be measured."""
+    return tuple(range(max(4, _WORKERS_PER_CPU * machine.cpus) + 1))
+
+
+def client_counts(sizing: Sizing) -> tuple[int, ...]:
+    """Return one, and as many as CPUs; with --clients that number instead."""
+    others = sizing.clients or max(2, sizing.machine.cpus)
+    return tuple(dict.fromkeys((1, others)))
+
+
+def _without_one_worker(context: StudyContext) -> tuple[str, ...]:
+    """Return the workloads without those of exactly one worker.
+
+    The leader takes part in building an index regardless of the setting.
+    """
+    cells = workloads(context.sizing)
+    return tuple(name for name in context.workloads if not _has_one_worker(cells[name].statement))
+
+
+def _has_one_worker(statement: Statement | None) -> bool:
+    return statement is not None and statement.workers == 1 and not statement.builds_index
+
+
+def _chosen(sizing: Sizing) -> tuple[str, ...]:
+    """Return the study's own queries to measure: none with a user's, unless named."""
+    return sizing.chosen or (_USUAL if sizing.of(QUERY) is None else ())
+
+
+def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workload:
+    name = query.name
+    load = name if clients == 1 else f"{name}, {clients} clients at once"
+    cell = Workload(
+        name=f"{name}-{workers}" if clients == 1 else f"{name}-{workers}-by-{clients}",
+        title=f"{load}, {workers} worker{'' if workers == 1 else 's'}",
+        data_set=data_set,
+        reset=ResetPolicy.KEEP,
+        kind=Statement(query.sql, workers, name == CREATE_INDEX, query.may_write),
+        clients=clients,
+        load=load,
+        session_settings={**forced(workers), **_BESIDES.get(name, {})},
+    )
+    if name == PARTITION_WISE:
+        return replace(cell, data_set=replace(data_set, options=_PARTITIONS))
+    if name == CREATE_INDEX:
+        settings = {**_NOT_LEFT_BEHIND, "max_parallel_maintenance_workers": str(workers)}
+        return replace(cell, reset=ResetPolicy.RESTORE, session_settings=settings)
+    if query.may_write:
+        writing = {**cell.session_settings, "default_transaction_read_only": "off"}
+        return replace(cell, session_settings=writing)
+    return cell
+
+
+def _data_set(sizing: Sizing) -> DataSet:
+    """Return as much data as keeps the CPUs busy for a while, as far as memory has room for it."""
+    wanted = _THOUSAND_ROWS_PER_CPU * sizing.machine.cpus
+    room = int(_MEMORY_SHARE * sizing.machine.available_bytes / _BYTES_PER_THOUSAND_ROWS)
+    thousands = min(wanted, room)
+    if thousands == 0:
+        raise MemoryProofError(
+            "there is not enough free memory for the data of this study",
+            detail=f"{numbers.size(sizing.machine.available_bytes)} are available",
+            hint="run it on a host with more free memory",
+        )
+    return DataSet("t_bit", thousands, _BYTES_PER_THOUSAND_ROWS)
+
+
+def _preset(sizing: Sizing) -> str:
+    preset, known = sizing.of(PRESET), (IN_BUFFERS, IN_PAGE_CACHE, ON_DISK)
+    preset = IN_BUFFERS if preset is None else preset
+    if preset not in known:
+        raise UsageError(
+            f'the study parallel-degree has no preset "{preset}"', hint=f"choose {', '.join(known)}"
+        )
+    return preset
+
+
+STUDY = BundledStudy(
+    title="a query's time by its parallel workers: where more of them stop paying, and their cost to others",
+    study=study,
+    workloads=workloads,
+    settings=settings,
+    loads=tuple(_QUERIES),
+    design=_DESIGN,
+    budget_s=10 * 60.0,
+    options=(PRESET, QUERY, WRITES),
+    takes_server=True,
+)

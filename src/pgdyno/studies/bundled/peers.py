@@ -1,0 +1,110 @@
+"""Every peer's configuration beside pgdyno's, in one interleaved comparison.
+
+The servers stand side by side, so that each configuration is made for the same smaller machine: its share of
+the memory that is available here. A benchmark of steps runs in passes instead, one server at a time: each
+configuration is then made for all of the memory. See ``plan/peers/`` for the tools and where their
+rules are from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pgdyno.base.errors import SettingError, UsageError
+from pgdyno.model.experiments.bundled_study import BundledStudy, Option, StudyContext
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.variants.variant import Variant, parse_variant, require_durable
+from pgdyno.postgres.guc import bytes_of
+
+_ROUNDS = 14  # about as many as there are servers: then what their seats do can be told from the rest
+LEAST_BYTES = 1 << 30
+"""The least memory that configurations are made for: pg-configurator and the memory proof take no less."""
+
+
+def _memory(texts: tuple[str, ...]) -> int | None:
+    """Read a size, as PostgreSQL writes it. Raises: UsageError."""
+    if not texts:
+        return None
+    try:
+        size_bytes = bytes_of(texts[-1], "B") if not texts[-1].isdecimal() else 0
+    except SettingError as error:
+        raise UsageError(f"--memory {texts[-1]} is no size", hint="write it like --memory 4GB") from error
+    if size_bytes < LEAST_BYTES:
+        raise UsageError(
+            f"--memory {texts[-1]} is less than the 1 GB that the rules need",
+            hint="write it like --memory 4GB",
+        )
+    return size_bytes
+
+
+def _benchmark(texts: tuple[str, ...]) -> str | None:
+    """Read the name of a benchmark. Raises: UsageError."""
+    if texts and texts[-1] not in BENCHMARKS:
+        raise UsageError(
+            f'no benchmark "{texts[-1]}" for peers',
+            hint=f"known: {' and '.join(BENCHMARKS)}; other loads are named with --workload",
+        )
+    return texts[-1] if texts else None
+
+
+def _variants(texts: tuple[str, ...]) -> tuple[Variant, ...]:
+    """Read further configurations. Raises: VariantError; DurabilityError for one that may lose data."""
+    found = tuple(map(parse_variant, texts))
+    require_durable(found)
+    return found
+
+
+BENCHMARKS = ("insert-benchmark", "tpch")
+"""Studies whose steps peers can be measured in."""
+BENCHMARK = Option(
+    "benchmark",
+    "measure the steps of insert-benchmark, or the runs of tpch, in place of a workload: in passes, one "
+    "server after the other. The options of that study apply.",
+    _benchmark,
+    metavar="|".join(BENCHMARKS),
+)
+MEMORY = Option(
+    "memory",
+    "the memory of the machine that every configuration is made for [default: a share of what is available, "
+    "such that all servers fit beside each other; in passes all of it].",
+    _memory,
+    metavar="SIZE",
+)
+VARIANT = Option(
+    "variant",
+    "a further configuration to stand beside the peers, [SERVER@]NAME:setting=value,…; repeatable.",
+    _variants,
+    metavar="VARIANT",
+    is_repeatable=True,
+    is_recorded=False,
+)
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the default with every configuration that was made."""
+    baseline = context.baseline
+    others = tuple(
+        replace(baseline, name=name, settings=settings, server=context.servers.get(name, baseline.server))
+        for name, settings in context.configurations.items()
+    )
+    return Study(
+        name="peers",
+        question="Is PostgreSQL faster with pgdyno's plan than with what other tools and services set?",
+        variants=(baseline, *others),
+        workloads=context.workloads,
+        design=context.design,
+        notes=context.notes,
+    )
+
+
+STUDY = BundledStudy(
+    title="what other tools and services set against pgdyno's plan, alone and with a build",
+    study=study,
+    needs_peers=True,
+    layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
+    measures=("sysbench-read-only", "sysbench-read-write"),
+    design=Design(rounds=_ROUNDS, blocks_per_round=1),  # a square of so many turns is long enough
+    options=(MEMORY, VARIANT, BENCHMARK),
+)

@@ -1,0 +1,35 @@
+"""The machine as found, with TuneD's profile, and with pgdyno's system layer.
+
+The profile is TuneD's for PostgreSQL.
+
+The application layer comes on top in one more variant, so that the report shows what the system layer is
+worth beside it. The machine has one value of each, so that whole trials alternate.
+"""
+
+from __future__ import annotations
+
+from pgdyno.model.experiments.bundled_study import APPLICATION, SYSTEM, TUNED, BundledStudy, StudyContext
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.terms import PLAN
+
+
+def study(context: StudyContext) -> Study:
+    """Return a comparison of the machine as found with TuneD's and pgdyno's tuning."""
+    names = [name for name in (TUNED, SYSTEM, APPLICATION, PLAN) if context.configurations.get(name)]
+    return Study(
+        name="tuned-vs-default",
+        question="Does tuning the operating system make PostgreSQL faster on this machine?",
+        variants=(context.baseline, *map(context.configured, names)),
+        workloads=context.workloads,
+        design=context.design,
+    )
+
+
+STUDY = BundledStudy(
+    title="the machine as it is against TuneD's profile and pgdyno's system layer",
+    study=study,
+    needs_plan=True,
+    layers=(Layer.APPLICATION, Layer.SYSTEM),
+    measures=("sysbench-read-only", "sysbench-read-write"),
+)

@@ -1,0 +1,1 @@
+"""Curves over clients and workers. Pure."""

@@ -1,0 +1,158 @@
+"""The machine that all configurations of ``run peers`` are made for, and the load on it.
+
+Servers side by side have a share of the memory each. Servers of steps run one after the other, in passes, so
+that the share of each is all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import MemoryProofError, UsageError
+from pgdyno.measure.conditions import Conditions
+from pgdyno.model.experiments.bundled_study import BundledStudy, Sizing
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import Step, TpchStep, Workload
+from pgdyno.model.variants.variant import Variant
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.plan.peers import load
+from pgdyno.plan.peers._contract import PeerFacts, Purpose
+from pgdyno.postgres.process.local_machine import available_memory_bytes
+from pgdyno.postgres.server import Server
+from pgdyno.studies.bundled.peers import LEAST_BYTES, MEMORY, VARIANT
+
+# The plan and the whole stack, each with and without what suits some applications alone; the plan's settings
+# without its host layer, and a peer with it.
+_MOST_OF_OURS = 6
+_LARGEST_SHARE = 1 / 3  # of memory, that a configuration gives shared_buffers: Cloud SQL's; the usual is 1/4
+_STEP_BYTES = 64 << 20
+_SESSIONS_OF_A_STEP = 3  # of each client: queries, inserts and deletes
+_WAL_SIZE = "max_wal_size"
+
+
+@dataclass(frozen=True)
+class LoadOnPeers:
+    """The load that peers are measured under.
+
+    ``purpose`` is what the tools are asked for. ``clients`` are its sessions at most. ``made_bytes`` is the
+    size of the data that it makes itself; None: they are there before.
+    """
+
+    in_passes: bool
+    purpose: Purpose
+    clients: int
+    data_bytes: int
+    made_bytes: int | None
+
+
+def load_of(conditions: Conditions) -> LoadOnPeers:
+    """Return the load of these conditions."""
+    workloads = tuple(conditions.workloads.values())
+    is_tpch = any(isinstance(one.kind, TpchStep) for one in workloads)
+    made = [one.made_bytes for one in workloads if one.made_bytes is not None]
+    return LoadOnPeers(
+        in_passes=any(one.step for one in workloads),
+        purpose=Purpose.WAREHOUSE if is_tpch else Purpose.TRANSACTIONS,
+        clients=max(_sessions(one, conditions.design) for one in workloads),
+        data_bytes=max(made or [one.data_set.size_bytes for one in workloads]),
+        made_bytes=max(made, default=None),
+    )
+
+
+def memory_for_each(available_bytes: int, servers: int) -> int:
+    """Return the memory of the machine that configurations are made for, such that all servers fit.
+
+    Were each of them to take the largest share as shared_buffers, they would just fill what interleaved
+    servers may have; mostly it is less. The rest is for the data in the page cache, and for backends.
+    """
+    return _stepped(MEMORY_SHARE * available_bytes / servers / _LARGEST_SHARE)
+
+
+def machine_memory(sizing: Sizing, demand: LoadOnPeers) -> tuple[int, int]:
+    """Return the memory to make configurations for, and the available memory.
+
+    Raises: UsageError if that is less; MemoryProofError if no server's share is enough.
+    """
+    available_bytes = available_memory_bytes()
+    servers = 1 if demand.in_passes else len(load()) + _MOST_OF_OURS + len(sizing.of(VARIANT))
+    share_bytes = _stepped(available_bytes) if demand.in_passes else memory_for_each(available_bytes, servers)
+    memory_bytes = sizing.of(MEMORY) or share_bytes
+    there = numbers.size(available_bytes)
+    if memory_bytes > available_bytes:
+        asked = numbers.size(memory_bytes)
+        raise UsageError(f"--memory {asked} is more than the {there} that are available here")
+    if memory_bytes < LEAST_BYTES and demand.in_passes:
+        raise MemoryProofError(f"{there} of memory are available, and every rule needs 1 GB")
+    if memory_bytes < LEAST_BYTES:
+        raise MemoryProofError(
+            f"{servers} servers beside each other would have {numbers.size(memory_bytes)} of memory each",
+            detail=f"{there} are available, and every rule needs 1 GB",
+            hint="with --memory 1GB they take turns in whole trials where they do not fit beside each other",
+        )
+    return memory_bytes, available_bytes
+
+
+def machine_notes(facts: PeerFacts, demand: LoadOnPeers, available_bytes: int | None) -> Iterator[str]:
+    """Say for which machine everything is made; None: its memory was stated."""
+    share = ""
+    if available_bytes is not None:
+        whose = "all of" if demand.in_passes else "each server's share of"
+        share = f": {whose} the {numbers.size(available_bytes)} that are available here"
+    cpus = "1 CPU" if facts.cpus == 1 else f"{facts.cpus} CPUs"
+    machine = f"{numbers.size(facts.memory_bytes)} of memory, {cpus} and {facts.storage} storage"
+    asked = f", and for max_connections = {facts.connections} where its rule asks for that"
+    yield f"every configuration is made for a machine with {machine}{share}{asked}"
+
+
+def notes_on_data(variants: Sequence[Variant], server: Server, data_bytes: int) -> Iterator[str]:
+    """Say into whose shared_buffers the data do not fit."""
+    names = [one.name for one in variants if _buffers_bytes(server, one.gucs) < data_bytes]
+    if names:
+        yield (
+            f"the data, {numbers.size(data_bytes)}, do not fit into shared_buffers of {', '.join(names)}; "
+            "they are read from the page cache there"
+        )
+
+
+def with_room_for_wal(
+    workloads: Mapping[str, Workload],
+    bundled: BundledStudy,
+    sizing: Sizing,
+    configurations: Iterable[Mapping[str, str]],
+) -> Mapping[str, Workload]:
+    """Return workloads with the room on disk for the largest max_wal_size of these configurations.
+
+    They were made before the configurations, with room for PostgreSQL's own, which the baseline has.
+    """
+    sizes = tuple(one[_WAL_SIZE] for one in configurations if _WAL_SIZE in one)
+    if bundled.workloads is None or not sizes:
+        return workloads
+    larger = bundled.workloads(replace(sizing, max_wal_sizes=sizes))
+    return {name: _with_room(one, larger[name].disk_bytes) for name, one in workloads.items()}
+
+
+def _with_room(workload: Workload, disk_bytes: int | None) -> Workload:
+    if workload.disk_bytes is None or disk_bytes is None:
+        return workload
+    return replace(workload, disk_bytes=max(workload.disk_bytes, disk_bytes))
+
+
+def _buffers_bytes(server: Server, settings: Mapping[str, str]) -> int:
+    known = {name: value for name, value in settings.items() if name in server.settings}
+    return EffectiveSettings(server, known).size_bytes("shared_buffers")
+
+
+def _sessions(workload: Workload, design: Design) -> int:
+    match workload.kind:
+        case Step(clients=clients):
+            return clients * _SESSIONS_OF_A_STEP
+        case TpchStep(clients=streams):
+            return streams + 1  # of refresh functions
+    return workload.clients or design.clients
+
+
+def _stepped(size_bytes: float) -> int:
+    return int(size_bytes) // _STEP_BYTES * _STEP_BYTES

@@ -1,0 +1,89 @@
+"""pgdyno's configurations beside each peer's, as tables for page and terminal. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgdyno.base import numbers
+from pgdyno.measure.verdicts.peer_effects import PeerEffects, own_arms_of, peer_effects, peers_of
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.plans.terms import PLAN, WITHOUT
+from pgdyno.report.elements.tables import StyledCell, StyledTable
+
+FASTEST_LOOKS_FASTER = (
+    "The fastest peer is named after looking at these same figures: that can make pgdyno's advantage over it "
+    "look smaller than it is, not larger."
+)
+
+
+def peer_tables(experiment: Experiment) -> tuple[StyledTable, ...]:
+    """Return a table for each workload with enough rounds, the fastest peer first."""
+    ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
+    return tuple(_table(one, ours, level) for one in peer_effects(experiment))
+
+
+def peers_text(experiment: Experiment) -> str:
+    """Return the tables as text; nothing if no peers were measured."""
+    if not peers_of(experiment):
+        return ""
+    ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
+    lines = [line for one in peer_effects(experiment) for line in _lines(one, ours, level)]
+    if not lines:
+        return (
+            "How pgdyno compares with each peer is not known: in too few rounds all servers count, or more "
+            "transactions fail on one.\n"
+        )
+    return "\n".join([*lines, FASTEST_LOOKS_FASTER]) + "\n"
+
+
+def _table(effects: PeerEffects, ours: Sequence[str], level: str) -> StyledTable:
+    return StyledTable(
+        effects.workload,
+        f"T{_caption(level)[1:]}",
+        tuple(map(_head, ours)),
+        tuple(
+            (_name(peer, effects), tuple(_cell(ratios[arm]) for arm in ours))
+            for peer, ratios in effects.ratios.items()
+        ),
+        corner="Peer",
+    )
+
+
+def _lines(effects: PeerEffects, ours: Sequence[str], level: str) -> Iterator[str]:
+    rows = [
+        ("Peer", *ours),
+        *(
+            (_name(peer, effects), *(_in_one_line(ratios[arm]) for arm in ours))
+            for peer, ratios in effects.ratios.items()
+        ),
+    ]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    yield f"{effects.workload}: {_caption(level)}"
+    for row in rows:
+        first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(["", first, *others]).rstrip()
+
+
+def _caption(level: str) -> str:
+    return f"throughput of pgdyno's configurations against each peer's ({level} intervals)"
+
+
+def _name(peer: str, effects: PeerEffects) -> str:
+    return f"{peer} (fastest)" if peer == effects.fastest else peer
+
+
+def _head(arm: str) -> StyledCell:
+    """Return the title of a column, with the part that is left out below it."""
+    whole, is_less, part = arm.partition(WITHOUT)
+    return StyledCell((whole.rstrip("-") or PLAN).replace("-", " "), f"without {part}" if is_less else "")
+
+
+def _cell(interval: Interval) -> StyledCell:
+    effect = numbers.change_within(interval.point, interval.low, interval.high)
+    return StyledCell(effect, numbers.interval(interval))
+
+
+def _in_one_line(interval: Interval) -> str:
+    cell = _cell(interval)
+    return f"{cell.text} ({cell.note})"

@@ -1,0 +1,1 @@
+"""Passes of TPC-H. Pure."""

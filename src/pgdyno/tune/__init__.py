@@ -1,0 +1,1 @@
+"""``tune``: search for the best configuration, make the answer short, prove it."""

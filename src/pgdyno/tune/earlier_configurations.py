@@ -1,0 +1,190 @@
+"""Configurations of earlier searches and experiments, to be tried right after the plan."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base.errors import SettingError, StorageError, UsageError
+from pgdyno.base.ports import Progress
+from pgdyno.host.kernel_file import display_name
+from pgdyno.measure.records.recorded_facts import fact_at
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.tuning.space import BUILD, Point, Space
+from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.server import Server
+from pgdyno.store.bundle import check_bundle
+from pgdyno.store.experiments import open_store
+from pgdyno.store.tunings import SUFFIX, load_tuning
+from pgdyno.tune.search.warm_start import NumberOf, point_within
+from pgdyno.tune.tune_request import TuneRequest
+
+_NAMES = (TUNED, PLAN)  # of the variant that is taken, the first that is there
+_SLOWER = "it was slower there than the default"
+_HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
+
+
+@dataclass(frozen=True)
+class EarlierConfiguration:
+    """A configuration as it was elsewhere, and how the user named where.
+
+    ``major`` is PostgreSQL's, None: unknown. ``problem`` is what speaks against it; it is tried all the same.
+    """
+
+    source: str
+    settings: Mapping[str, str]
+    major: int | None
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """Points to try right after the plan, with a note on each."""
+
+    points: tuple[Point, ...]
+    notes: tuple[str, ...]
+
+
+def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
+    """Return the configurations of a warm start, each named by the id or the file of a search or experiment.
+
+    Raises: UsageError for one of another major version, or without a configuration; StorageError.
+    """
+    installation = request.conditions.installation
+    major = 0 if installation is None else installation.major
+    return tuple(_usable(_read(source), major) for source in request.warm_start)
+
+
+def warm_start(
+    space: Space, earlier: Sequence[EarlierConfiguration], server: Server, progress: Progress
+) -> WarmStart:
+    """Return the points of a space that are most like these configurations. Its notes are announced.
+
+    Raises: UsageError if the space has nothing of one.
+    """
+    points = tuple(_point(space, one, _number_of(server)) for one in earlier)
+    notes = tuple(_note(one, point) for one, point in zip(earlier, points, strict=True))
+    for note in notes:
+        progress.step(note)
+    return WarmStart(points, notes)
+
+
+def _point(space: Space, one: EarlierConfiguration, number_of: NumberOf) -> Point:
+    point = point_within(space, one.settings, number_of)
+    if not point:
+        raise UsageError(
+            f'nothing of "{one.source}" can be tried here',
+            detail=f"it sets {_names(one.settings)}; this search varies "
+            f"{_names(each.key for each in space.dimensions)}",
+            hint=_HINT,
+        )
+    return point
+
+
+def _note(one: EarlierConfiguration, point: Point) -> str:
+    said = ", ".join(f"{display_name(key)}={value}" for key, value in point.items())
+    problem = f" ({one.problem})" if one.problem else ""
+    return f"tried after the plan, as it is in {one.source} or nearest to that: {said}{problem}"
+
+
+def _number_of(server: Server) -> NumberOf:
+    def number_of(key: str, value: str) -> float | None:
+        try:
+            guc = server.settings.get(key)
+            return float(value if guc is None else guc.check(value))
+        except (SettingError, ValueError):
+            return None
+
+    return number_of
+
+
+def _names(keys: Iterable[str]) -> str:
+    return ", ".join(map(display_name, keys)) or "nothing"
+
+
+def _read(source: str) -> EarlierConfiguration:
+    path, directory = Path(source), workspace().experiments()
+    if source.endswith(SUFFIX):
+        return _of_tuning(source, load_tuning(path.parent, path.name.removesuffix(SUFFIX)))
+    if path.is_file():
+        return _of_experiment(source, _unpacked(path))
+    if (directory / f"{path.name}{SUFFIX}").is_file():
+        return _of_tuning(source, load_tuning(directory, source))
+    with closing(open_store()) as store:
+        return _of_experiment(source, store.load_head(source))
+
+
+def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
+    """Return a configuration. Raises: UsageError for one of another major version, or none."""
+    if one.major != major:
+        raise UsageError(
+            f'"{one.source}" is of PostgreSQL {one.major or "of an unknown version"}',
+            detail=f"what was good there may be another thing for PostgreSQL {major}",
+            hint=_HINT,
+        )
+    if not one.settings:
+        raise UsageError(
+            f'"{one.source}" has no configuration to begin with',
+            detail=f'neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes is in it',
+            hint=_HINT,
+        )
+    return one
+
+
+def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
+    """Return the answer of a search, or its best trial; nothing of one that was for several aims."""
+    if tuning.aims:
+        return EarlierConfiguration(source, {}, _major_in(tuning.subject))
+    best = {} if tuning.winner is None else tuning.winner.point
+    proof = _proof_of(tuning)
+    if proof is not None:
+        return EarlierConfiguration(source, tuning.answer or best, _major(proof), _why_worse(proof, TUNED))
+    return EarlierConfiguration(source, tuning.answer or best, _major_in(tuning.subject))
+
+
+def _major_in(subject: str) -> int | None:
+    """Return the major version in the text that a search is known by."""
+    found = re.match(r"\d+", subject.partition(";")[0].rpartition(" ")[2])
+    return int(found[0]) if found else None
+
+
+def _proof_of(tuning: Tuning) -> Experiment | None:
+    with closing(open_store()) as store:
+        return store.load_head(tuning.experiment) if tuning.experiment in store.ids() else None
+
+
+def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
+    """Return an experiment's answer, or its plan; no settings if none."""
+    by_name = {one.name: one for one in experiment.variants}
+    variant = next((by_name[name] for name in _NAMES if name in by_name), None)
+    if variant is None:
+        return EarlierConfiguration(source, {}, _major(experiment))
+    build = {} if variant.server is None else {BUILD: variant.server}
+    settings = {**variant.settings, **build}
+    return EarlierConfiguration(source, settings, _major(experiment), _why_worse(experiment, variant.name))
+
+
+def _major(experiment: Experiment) -> int | None:
+    version = re.match(r"\d{1,4}", str(fact_at(experiment.server, "version") or ""))
+    return int(version[0]) if version else None
+
+
+def _why_worse(experiment: Experiment, variant: str) -> str:
+    """Say so where a variant was shown to be slower than the baseline on a workload, and faster on none."""
+    wanted = (THROUGHPUT, variant, experiment.baseline)
+    found = {one.decision for one in experiment.verdicts if (one.metric, one.variant, one.baseline) == wanted}
+    return _SLOWER if Decision.WORSE in found and Decision.BETTER not in found else ""
+
+
+def _unpacked(path: Path) -> Experiment:
+    checked = check_bundle(path)
+    if checked.problems or checked.experiment is None:
+        raise StorageError(f'the bundle "{path}" is not taken', detail="\n".join(checked.problems))
+    return checked.experiment

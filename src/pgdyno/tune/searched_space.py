@@ -1,0 +1,173 @@
+"""The space that is searched: the plan's, as far as three servers of it stand side by side here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.accelerate.planning import Planned
+from pgdyno.base.errors import DurabilityError, MemoryProofError
+from pgdyno.host.awake import idling_files
+from pgdyno.host.kernel_file import display_name
+from pgdyno.model.plans.plan import Layer, Plan, PlanLine
+from pgdyno.model.tuning.limits import OwnerLimits
+from pgdyno.model.tuning.space import Point, Space, at_point
+from pgdyno.model.variants.variant import Variant
+from pgdyno.plan.engine.durability import LOCKED_SETTINGS
+from pgdyno.plan.engine.effective import EffectiveSettings
+from pgdyno.plan.engine.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
+from pgdyno.plan.engine.search_in_place import space_in_place
+from pgdyno.plan.engine.search_space import space_of
+from pgdyno.plan.engine.sharing import side_by_side
+from pgdyno.plan.engine.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.plan.levers import load as load_levers
+from pgdyno.postgres.process.local_machine import available_memory_bytes
+from pgdyno.postgres.server import Server
+from pgdyno.profile.bounds import gains_by_lever
+from pgdyno.profile.records.profile_record import TransactionProfile
+from pgdyno.tune.search.triable_values import triable
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing.
+
+    ``first`` are points to try right after the plan.
+    """
+
+    plan: Plan
+    space: Space
+    notes: tuple[str, ...]
+    why_not: Callable[[Point], str]
+    memory: Memory
+    first: tuple[Point, ...] = ()
+
+
+def searched_space(
+    planned: Planned,
+    base: Variant,
+    layers: Sequence[Layer],
+    data_bytes: int,
+    profiles: Sequence[TransactionProfile],
+) -> Searched:
+    """Return the space of a search; values common to all servers of a machine are left as found."""
+    server = planned.subject.server
+    memory = _memory(server, data_bytes)
+    plan, notes = _fitting(_shareable(planned.plan, base), base, memory)
+    left = [
+        line for line in (*planned.plan.lines, *planned.plan.unmeasured) if line.change.key not in plan.values
+    ]
+    if left:
+        names = ", ".join(display_name(line.change.key) for line in left)
+        notes = (*notes, f"left as found, because the machine has one value for all servers: {names}")
+    space = space_of(plan, server, layers, load_levers(), gains_by_lever(profiles))
+
+    def why_not(point: Point) -> str:
+        return _why_not(space.whole(point), planned, base, memory)
+
+    offered, refused = triable(space, why_not)
+    never = (f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused)
+    return Searched(plan, offered, (*notes, *never), why_not, memory)
+
+
+def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: bool) -> Searched:
+    """Return the space of a search on the planned server itself, whose owner has set it limits."""
+    server, resources = planned.subject.server, planned.subject.resources
+    whole = space_of(planned.plan, server, (Layer.APPLICATION,), load_levers(), {})
+    ours = space_in_place(whole, server, may_restart=may_restart)
+    found = memory_proof(EffectiveSettings(server), resources)
+
+    def refusal(settings: Point) -> str:
+        proof = memory_proof(EffectiveSettings(server, settings), resources)
+        if proof is None or found is None:
+            return _why_refused(settings, planned)
+        over = limits.over_memory_at_worst(proof.total_bytes, found.total_bytes)
+        return over or _why_refused(settings, planned)
+
+    reason = refusal(ours.space.kept)
+    space = replace(ours.space, kept={}) if reason else ours.space
+
+    def why_not(point: Point) -> str:
+        return refusal(space.whole(point))
+
+    offered, refused = triable(space, why_not)
+    notes = [
+        *_left(ours.left_out, "not brought into force by a reload"),
+        *_left(ours.per_application, "for one application's statements, not for a whole server"),
+        *(f"left as found, {display_name(key)}: it is set {said}" for key, said in ours.of_others.items()),
+        *_left(ours.space.kept if reason else (), reason),
+        *(f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused),
+    ]
+    return Searched(planned.plan, offered, tuple(notes), why_not, _memory(server, 0))
+
+
+def _left(keys: Iterable[str], reason: str) -> tuple[str, ...]:
+    """Say that keys are left as found; nothing if there are none."""
+    names = ", ".join(map(display_name, keys))
+    return (f"left as found, {names}: {reason}",) if names else ()
+
+
+def _memory(server: Server, data_bytes: int) -> Memory:
+    def settings(variant: Variant) -> EffectiveSettings:
+        return EffectiveSettings(server, {k: v for k, v in variant.gucs.items() if k in server.settings})
+
+    return Memory(
+        available_memory_bytes(),
+        data_bytes,
+        size_of=lambda variant: shared_memory_bytes(settings(variant)),
+        buffers_of=lambda variant: settings(variant).size_bytes("shared_buffers"),
+    )
+
+
+def _shareable(plan: Plan, base: Variant) -> Plan:
+    """Return the plan without values that cannot differ between servers that take turns."""
+    whole = replace(base, name="plan", settings={**base.settings, **plan.values})
+    return plan.without_keys({*side_by_side([base, whole]).as_found, *idling_files(plan.values)})
+
+
+def _fitting(plan: Plan, base: Variant, memory: Memory) -> tuple[Plan, tuple[str, ...]]:
+    """Return the plan with as much of shared_buffers as three servers side by side can have."""
+    whole = replace(base, name="plan", settings={**base.settings, **plan.values})
+    fitting = with_smaller_buffers([base, whole, whole], whole, memory)[1]
+    if fitting.settings == whole.settings:
+        return plan, ()
+    lines = tuple(
+        replace(
+            line, change=replace(line.change, value=fitting.settings.get(line.change.key, line.change.value))
+        )
+        for line in plan.lines
+    )
+    note = (
+        f"shared_buffers are {memory.buffers_of(fitting) >> 20} MB instead of the plan's "
+        f"{memory.buffers_of(whole) >> 20} MB, so that three servers fit into memory beside each other"
+    )
+    return replace(plan, lines=lines), (note,)
+
+
+def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
+    value = settings.get(line.change.key, line.change.value)
+    return replace(line, change=replace(line.change, value=value))
+
+
+def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:
+    """Say why a point is not tried: it does not fit into memory, or could lose commits; else nothing."""
+    server = planned.subject.server
+    settings = {key: value for key, value in point.items() if key in server.settings}
+    variant = at_point(base, "point", point)
+    if not LOCKED_SETTINGS & settings.keys() and not memory.holds([base, variant, variant]):
+        return "three servers of it do not fit into memory"
+    return _why_refused(settings, planned)
+
+
+def _why_refused(settings: Mapping[str, str], planned: Planned) -> str:
+    """Say why no server gets these settings, however many there are; else nothing."""
+    server, resources = planned.subject.server, planned.subject.resources
+    if locked := LOCKED_SETTINGS & settings.keys():
+        return f"it decides about durability: {', '.join(sorted(locked))}"
+    proof = memory_proof(EffectiveSettings(server, settings), resources)
+    try:
+        if proof is not None:
+            check_memory_proof(proof, EffectiveSettings(server, settings), resources)
+    except (MemoryProofError, DurabilityError) as error:
+        return error.message
+    return ""

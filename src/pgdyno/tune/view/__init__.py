@@ -1,0 +1,1 @@
+"""A search and its answer, as text and for the page. Pure."""

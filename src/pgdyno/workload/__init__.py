@@ -1,0 +1,1 @@
+"""Workloads: bundled, captured from a running server, copied and made up."""

@@ -1,0 +1,120 @@
+"""The calls of transactions, with their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    ColumnValue,
+    Constant,
+    NewKey,
+    OneOf,
+    Parameter,
+    ReturnedValue,
+    SameValue,
+)
+from pgdyno.postgres.statement_counts import Seen
+from pgdyno.postgres.table_columns import Column
+from pgdyno.workload.capture.parameters import Parameters
+from pgdyno.workload.capture.row_use import RowUse
+from pgdyno.workload.capture.seen_ties import Place, tied_as_seen
+from pgdyno.workload.capture.statements import TransactionPart, executable
+from pgdyno.workload.capture.ties import tied
+from pgdyno.workload.capture.transactions import SeenTransaction
+
+_BEGIN, _COMMIT = "begin", "commit"
+KeptValues = Mapping[int, Mapping[int, Mapping[str | None, int]]]
+"""Values by statement and by number of the parameter, each with how often it was; None is NULL."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """The names of statements, how they use rows and draw parameters, and their values if they are kept.
+
+    ``full`` are parameters, by statement and number, that had more values than were kept; ``earlier`` those
+    with the same values in a transaction, by the one that comes later.
+    """
+
+    names: Mapping[int, str]
+    parameters: Mapping[int, Parameters]
+    uses: Mapping[int, RowUse]
+    columns: Sequence[Column]
+    kept: KeptValues = field(default_factory=dict)
+    full: Collection[Place] = ()
+    earlier: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
+
+    def transaction(self, one: SeenTransaction, *, has_control: bool) -> CapturedTransaction:
+        """Return a kind of transactions; ``has_control``: BEGIN and COMMIT are among its calls."""
+        drawn = {statement: self._drawn(statement) for statement, _ in one.calls}
+        calls = [
+            CapturedCall(self.names[statement], times, drawn[statement]) for statement, times in one.calls
+        ]
+        if one.is_block:
+            calls = self._tied(one, calls)
+        calls = [
+            replace(call, parameters=self._with_values(statement, call.parameters))
+            for (statement, _), call in zip(one.calls, calls, strict=True)
+        ]
+        if one.is_block and not has_control:
+            calls = [CapturedCall(_BEGIN, 1.0), *calls, CapturedCall(_COMMIT, 1.0)]
+        return CapturedTransaction(one.count, tuple(calls))
+
+    def _tied(self, one: SeenTransaction, calls: Sequence[CapturedCall]) -> list[CapturedCall]:
+        keys = frozenset(column.path for column in self.columns if column.is_key)
+        numbered = [(statement, call) for (statement, _), call in zip(one.calls, calls, strict=True)]
+        uses = {self.names[statement]: self.uses.get(statement, RowUse()) for statement, _ in one.calls}
+        replayed = (place for place in self.earlier if place[0] in self.names)
+        seen = {(self.names[statement], number) for statement, number in replayed}
+        return list(tied(tied_as_seen(numbered, keys, self.earlier), uses, self.columns, seen))
+
+    def _drawn(self, statement: int) -> tuple[Parameter, ...]:
+        return self.parameters[statement].drawn if statement in self.parameters else ()
+
+    def _with_values(self, statement: int, drawn: Sequence[Parameter]) -> tuple[Parameter, ...]:
+        """Return parameters with kept values, but for new keys, returned ones, and the values of others."""
+        kept = self.kept.get(statement, {})
+        new = self.parameters[statement].new if statement in self.parameters else frozenset()
+
+        def is_replaced(number: int, one: Parameter) -> bool:
+            is_full = isinstance(one, ColumnValue) and (statement, number) in self.full
+            is_own = number not in new and not isinstance(one, SameValue | NewKey | ReturnedValue)
+            return number in kept and is_own and not is_full
+
+        return tuple(
+            _one_of(kept[number]) if is_replaced(number, one) else one for number, one in enumerate(drawn, 1)
+        )
+
+
+def control(
+    texts: Mapping[int, str], seen: Mapping[int, Seen], kinds: Mapping[int, TransactionPart]
+) -> Iterator[CapturedStatement]:
+    """Yield the statements that begin and end blocks, each as it was written most often."""
+    for name, kind in ((_BEGIN, TransactionPart.BEGIN), (_COMMIT, TransactionPart.END)):
+        its = {one: seen[one] for one, part in kinds.items() if part is kind}
+        most = max(its, key=lambda one: its[one].calls, default=None)
+        sql = name.upper() if most is None else executable(texts[most])
+        yield CapturedStatement(name, sql, _sum(its.values()), is_prepared=False)
+
+
+def _sum(all_seen: Collection[Seen]) -> Seen:
+    return Seen(
+        sum(one.calls for one in all_seen),
+        sum(one.time_ms for one in all_seen),
+        sum(one.rows for one in all_seen),
+        sum(one.blocks for one in all_seen),
+        sum(one.wal_records for one in all_seen),
+    )
+
+
+def _one_of(counts: Mapping[str | None, int]) -> Parameter:
+    values = {value: count for value, count in counts.items() if value is not None}
+    nulls = counts.get(None, 0)
+    if not values:
+        return Constant(None)
+    is_equal = len(set(values.values())) == 1 and not nulls
+    weights = () if is_equal else tuple(float(count) for count in values.values())
+    return OneOf(tuple(values), weights, float(nulls))

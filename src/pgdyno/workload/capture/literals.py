@@ -1,0 +1,270 @@
+"""Constants of a statement taken for parameters, as pg_stat_statements does.
+
+Read by tokens: places of columns (``ORDER BY 2``) and sizes of types (``numeric(10, 2)``) are no constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from pgdyno.workload.capture.quoted_texts import unquoted_text
+
+_COMMENT = ""
+for _ in range(4):  # arbitrary: comments may have comments in them, and hardly any has one
+    _COMMENT = rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){_COMMENT and f'|{_COMMENT}'})*+\*/"
+_TOKEN = re.compile(
+    rf"(?P<space>\s++|--[^\n]*+|{_COMMENT}|/\*.*+)"
+    r"""
+    |(?P<text>[eE]'(?:[^'\\]|\\.|'')*+'
+        |(?:[uU]&|[bBxXnN])?'(?:[^']|'')*+'(?:[ \t\r\f\v]*+\n\s*+'(?:[^']|'')*+')*+
+        |\$\$.*?(?:\$\$|\Z)|\$(?P<tag>[^\W\d]\w{0,62})\$.*?(?:\$(?P=tag)\$|\Z))
+    |(?P<name>(?:[uU]&)?"(?:[^"]|"")*+")
+    |(?P<parameter>\$\d{1,5})
+    |(?P<number>0[xX][0-9a-fA-F_]++|0[oO][0-7_]++|0[bB][01_]++|(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)
+    |(?P<word>[^\W\d][\w$]*+)
+    |(?P<other>::|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS_AS_VALUES = frozenset({"true", "false", "null"})
+_TYPES = frozenset({
+    "date", "time", "timestamp", "timestamptz", "timetz", "interval", "numeric", "decimal", "int", "integer",
+    "bigint", "smallint", "float8", "float4", "real", "text", "varchar", "json", "jsonb", "uuid", "bytea",
+    "inet", "cidr", "boolean", "bool", "point", "money", "xml", "int4range", "int8range", "daterange",
+    "tsrange", "tstzrange", "tsvector", "tsquery",
+})  # fmt: skip
+"""Types whose name may stand before a text: DATE '2026-01-01'. Sent as $1::date, as a parameter cannot."""
+_SIZED = frozenset({
+    "varchar", "char", "character", "varying", "bpchar", "nchar", "numeric", "decimal", "dec", "float", "bit",
+    "time", "timestamp", "timestamptz", "timetz", "interval",
+})  # fmt: skip
+"""Types whose sizes stand in parentheses after their name."""
+_BEFORE_A_SIGN = frozenset({
+    "select", "where", "and", "or", "not", "in", "like", "between", "when", "then", "else", "by", "limit",
+    "offset", "returning", "distinct", "all", "from", "set", "on", "having", "case", "values", "return", "is",
+})  # fmt: skip
+"""Words after which a minus sign belongs to the number."""
+_AFTER_PLACES = frozenset({
+    "limit", "offset", "fetch", "for", "having", "union", "except", "intersect", "window", "rows", "range",
+    "groups", "returning", "where", "from", "order",
+})  # fmt: skip
+"""Words that end a list of columns by place."""
+_VARIABLE = re.compile(r":(\w+)")
+_WITHIN_WORDS = re.compile(r"[\w$]")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameterised:
+    """A statement without constants and comments.
+
+    ``values`` are those of the parameters that were constants, by number; NULL is None. ``types`` are those
+    that PostgreSQL gives to numbers among them.
+    """
+
+    sql: str
+    values: dict[int, str | None]
+    types: dict[int, str]
+
+
+@dataclass(slots=True)
+class _Token:
+    kind: str
+    text: str
+
+    @property
+    def word(self) -> str:
+        """The word in lower case; empty if it is none."""
+        return self.text.lower() if self.kind == "word" else ""
+
+
+def statements_of(sql: str) -> list[str]:
+    """Return the statements of a text, as they are divided by semicolons."""
+    return [statement for _, statement in divided(sql)]
+
+
+def divided(sql: str) -> list[tuple[int, str]]:
+    """Return the statements of a text, each with its place in it; comments alone are none."""
+    parts, at = list[tuple[int, str]](), -1
+    for found in (*_TOKEN.finditer(sql), None):
+        is_end = found is None or (found.lastgroup == "other" and found[0] == ";")
+        if is_end and at >= 0:
+            parts.append((at, sql[at : len(sql) if found is None else found.start()].strip()))
+        if is_end:
+            at = -1
+        elif found is not None and found.lastgroup != "space" and at < 0:
+            at = found.start()
+    return parts
+
+
+def with_variables(sql: str, names: Collection[str]) -> tuple[str | None, list[str]]:
+    """Return a statement whose ``:name`` are parameters, and the names by the parameters' numbers.
+
+    A name within quotation marks is returned alone: no parameter can stand there.
+    """
+    written, found_names = [], list[str]()
+    tokens = [_Token(_kind(found), found[0]) for found in _TOKEN.finditer(sql)]
+    for one, following in zip(tokens, [*tokens[1:], _Token("", "")], strict=True):
+        inside = [name for name in _VARIABLE.findall(one.text) if name in names]
+        if one.kind in {"text", "name"} and inside:
+            return None, inside[:1]
+        if one.text == ":" and following.kind in {"word", "number"} and following.text in names:
+            if following.text not in found_names:
+                found_names.append(following.text)
+            written.append(f"${found_names.index(following.text) + 1}")
+            following.text = ""
+        else:
+            written.append(one.text)
+    return "".join(written), found_names
+
+
+def parameterised(sql: str) -> Parameterised:
+    """Return a statement whose constants are parameters, counted on from those that it has."""
+    tokens = [_Token(_kind(found), found[0]) for found in _TOKEN.finditer(sql)]
+    highest = max((int(one.text[1:]) for one in tokens if one.kind == "parameter"), default=0)
+    writer = _Writer(highest)
+    for one in tokens:
+        writer.take(one)
+    return Parameterised("".join(writer.out).strip(), writer.values, writer.types)
+
+
+def in_place_of_parameters(sql: str, texts: Mapping[int, str]) -> str:
+    """Return a statement with other texts for some of its parameters, by their numbers."""
+    return "".join(
+        texts.get(int(found[0][1:]), found[0]) if found.lastgroup == "parameter" else found[0]
+        for found in _TOKEN.finditer(sql)
+    )
+
+
+def _kind(found: re.Match[str]) -> str:
+    return "text" if found.lastgroup == "tag" or found["text"] is not None else found.lastgroup or "other"
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The statement as it is written, token by token; ``out`` ends with the token before."""
+
+    highest: int
+    out: list[str] = field(default_factory=list)
+    values: dict[int, str | None] = field(default_factory=dict)
+    types: dict[int, str] = field(default_factory=dict)
+    _said: list[_Token] = field(default_factory=list)  # all but spaces
+    _places: list[int] = field(default_factory=list)  # where in ``out`` each of them is
+    _lists: list[str] = field(default_factory=lambda: [""])  # by depth: "by", "size" or ""
+
+    def take(self, one: _Token) -> None:
+        """Write a token, or a parameter in its place."""
+        if one.kind == "space":
+            self.out.append(one.text if one.text.isspace() else " ")
+            return
+        self._follow(one)
+        if self._is_constant(one):
+            self._parameter(one)
+        else:
+            self._write(one, one.text)
+
+    def _write(self, one: _Token, text: str) -> None:
+        self._places.append(len(self.out))
+        is_beside = "parameter" in {one.kind, self._before().kind} and _WITHIN_WORDS.match(text[:1])
+        is_glued = is_beside and self.out and _WITHIN_WORDS.match(self.out[-1][-1:])
+        self._said.append(one)
+        self.out.append(f" {text}" if is_glued else text)
+
+    def _before(self, back: int = 1) -> _Token:
+        return self._said[-back] if len(self._said) >= back else _Token("", "")
+
+    def _follow(self, one: _Token) -> None:
+        """Keep track of lists of columns by place, and of sizes of types."""
+        if one.text == "(" and one.kind == "other":
+            self._lists.append(self._opened())
+        elif one.text == ")" and one.kind == "other":
+            if len(self._lists) > 1:
+                self._lists.pop()
+        elif one.word == "by" and self._before().word in {"order", "group"}:
+            self._lists[-1] = "by"
+        elif one.word in _AFTER_PLACES and self._lists[-1] == "by":
+            self._lists[-1] = ""
+
+    def _opened(self) -> str:
+        """Return the kind of a list in parentheses that follows the tokens so far."""
+        name = self._before()
+        if name.word == "on" and self._before(2).word == "distinct":
+            return "by"
+        if name.kind in {"word", "name"}:
+            before = self._before(2)
+            if name.word in _SIZED or before.text == "::" or before.word == "as":
+                return "size"
+        return ""
+
+    def _is_constant(self, one: _Token) -> bool:
+        before = self._before()
+        if one.kind not in {"text", "number"} and one.word not in _WORDS_AS_VALUES:
+            return False
+        if one.kind == "word":
+            is_test = before.word == "is" or (before.word == "not" and self._before(2).word == "is")
+            return not is_test and before.text != "." and before.word not in {"as", "on"}
+        if one.kind == "text":
+            return before.word not in {"as", "uescape"}
+        is_place = self._lists[-1] == "by" and (before.word == "by" or before.text in {",", "("})
+        return self._lists[-1] != "size" and not (is_place and one.text.isdecimal())
+
+    def _parameter(self, one: _Token) -> None:
+        self.highest += 1
+        sign, cast = self._taken_sign(one), self._taken_type(one)
+        if one.kind == "number":
+            self.types[self.highest] = _type_of(one.text)
+        self.values[self.highest] = _value(one, sign)
+        self._write(_Token("parameter", ""), f"${self.highest}{cast}")
+
+    def _taken_sign(self, one: _Token) -> str:
+        """Return a number's minus sign, and take it away, unless it stands between two values."""
+        before, further = self._before(), self._before(2)
+        is_sign = further.word in _BEFORE_A_SIGN or (
+            further.kind in {"", "other"} and further.text not in {")", "]"}
+        )
+        if one.kind != "number" or before.text != "-" or before.kind != "other" or not is_sign:
+            return ""
+        self._forget()
+        return "-"
+
+    def _taken_type(self, one: _Token) -> str:
+        """Return the cast to the type whose name stands before a text, and take the name away."""
+        if one.kind != "text":
+            return ""
+        said = [self._before(back).word for back in (4, 3, 2, 1)]
+        if said[1:] in (["with", "time", "zone"], ["without", "time", "zone"]) and said[0] in {
+            "time",
+            "timestamp",
+        }:
+            words = 4
+        elif said[3] in _TYPES and self._before(2).text not in {".", "::"}:
+            words = 1
+        else:
+            return ""
+        for _ in range(words):
+            self._forget()
+        return f"::{' '.join(said[4 - words :])}"
+
+    def _forget(self) -> None:
+        """Take the token before away."""
+        self._said.pop()
+        del self.out[self._places.pop() :]
+
+
+def _type_of(number: str) -> str:
+    """Return the type that PostgreSQL gives to a number."""
+    digits = number.replace("_", "")
+    if not digits.isdecimal():
+        return "numeric" if digits[:2].lower() not in {"0x", "0o", "0b"} else "bigint"
+    size = int(digits) if len(digits) < 20 else 1 << 64
+    return "integer" if size < 1 << 31 else "bigint" if size < 1 << 63 else "numeric"
+
+
+def _value(one: _Token, sign: str) -> str | None:
+    """Return a constant as the text of a parameter."""
+    if one.kind == "word":
+        return None if one.word == "null" else one.word
+    if one.kind == "number":
+        return sign + one.text.replace("_", "")
+    return unquoted_text(one.text)

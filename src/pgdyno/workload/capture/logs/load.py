@@ -1,0 +1,275 @@
+"""The load that a log has: counts of statements, transactions, and values of parameters."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pgdyno.model.experiments.captured import Protocol
+from pgdyno.postgres.statement_counts import Seen
+from pgdyno.workload.capture.logs.entry import LogEntry
+from pgdyno.workload.capture.logs.equalities import Equalities
+from pgdyno.workload.capture.logs.message import Logged, read_message
+from pgdyno.workload.capture.logs.sequences import MOST_KINDS, LoggedSession, Sequences
+from pgdyno.workload.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
+from pgdyno.workload.capture.logs.values import Values
+from pgdyno.workload.capture.protocol import note_on_protocols
+from pgdyno.workload.capture.seen_ties import Place
+from pgdyno.workload.capture.statements import TransactionPart, is_about_statistics, is_query
+from pgdyno.workload.capture.transactions import SeenTransaction
+
+_MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
+_MOST_PAUSES = 100_000  # the first of them: they are distributed as all
+_OURS = "pgdyno"  # how the names of pgdyno's own sessions begin
+_FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
+_CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
+_CONTROL = (TransactionPart.BEGIN, TransactionPart.END)
+_CHAINS = re.compile(r"\bAND\s+CHAIN\b", re.IGNORECASE)
+
+
+@dataclass
+class _Counts:
+    calls: int = 0
+    timed: int = 0
+    time_ms: float = 0.0
+
+
+@dataclass
+class _Running:
+    """A session with the statements whose duration the log may still tell."""
+
+    session: LoggedSession
+    text: str = ""
+    waiting: tuple[Execution, ...] = ()
+    logged: Logged | None = None
+    began_s: float | None = None
+    ended_s: float | None = None  # its latest transaction, if nothing has begun since
+    values: dict[Place, str] = field(default_factory=dict)
+
+
+@dataclass
+class LoggedLoad:
+    """All that a log tells of a database's load.
+
+    ``entries`` counts what was read, ``unread`` what is no entry, ``elsewhere`` entries of other databases.
+    """
+
+    database: str
+    values: Values
+    entries: int = 0
+    unread: int = 0
+    elsewhere: int = 0
+    equalities: Equalities = field(default_factory=Equalities)
+    texts: Texts = field(default_factory=Texts)
+    sequences: Sequences = field(default_factory=Sequences)
+    _sent: Counter[Protocol] = field(default_factory=Counter)  # queries
+    _named: int = 0  # of them were read as a statement with a name
+    _counts: dict[int, _Counts] = field(default_factory=dict)
+    _sessions: dict[str, _Running] = field(default_factory=dict)
+    _busy_s: float = 0.0
+    _pauses: list[float] = field(default_factory=list)
+    _has_milliseconds: bool = False
+    _spans: list[list[float]] = field(default_factory=list)  # of each file, the first time and the last
+
+    def read(self, entries: Iterable[LogEntry | None]) -> None:
+        """Take the entries of a file; those of a session are in order."""
+        self._spans.append([])
+        for entry in entries:
+            if entry is None:
+                self.unread += 1
+                continue
+            self.entries += 1
+            if entry.database is not None and entry.database != self.database:
+                self.elsewhere += 1
+            elif not entry.application.startswith(_OURS):
+                self._take(entry)
+
+    def finish(self) -> None:
+        """Take the end of the log."""
+        for one in self._sessions.values():
+            self._leave(one)
+        self._sessions.clear()
+
+    @property
+    def calls(self) -> int:
+        """How many statements were executed."""
+        return sum(one.calls for one in self._counts.values())
+
+    @property
+    def has_durations(self) -> bool:
+        """Whether the log has durations of statements."""
+        return any(one.timed for one in self._counts.values())
+
+    @property
+    def seconds(self) -> float:
+        """The time from each file's first entry to its last, which files may share; 0 if it is not known."""
+        total, until_s = 0.0, -math.inf
+        for first_s, last_s in sorted(span for span in self._spans if span):
+            total += max(0.0, last_s - max(first_s, until_s))
+            until_s = max(until_s, last_s)
+        return total
+
+    @property
+    def clients(self) -> float:
+        """The mean number of sessions in transactions."""
+        return self._busy_s / self.seconds if self.seconds > 0 else 1.0
+
+    @property
+    def pauses_s(self) -> Sequence[float]:
+        """The times between two transactions of a session; none if the log does not tell them.
+
+        It takes durations, and times in milliseconds.
+        """
+        return self._pauses if self._has_milliseconds else ()
+
+    @property
+    def sent(self) -> Mapping[Protocol, int]:
+        """How calls of queries were sent.
+
+        A statement with a name that is read again for each call is as good as one without: no plan is kept.
+        """
+        read = min(self._named, self._sent["prepared"])
+        sent = Counter(self._sent)
+        sent["prepared"] -= read
+        sent["extended"] += read
+        return +sent  # without zeros
+
+    def seen(self) -> dict[int, Seen]:
+        """Return counts by statement; calls without a duration took as long as the others."""
+        return {
+            one: Seen(its.calls, its.time_ms * its.calls / its.timed if its.timed else 0.0, 0, 0, 0)
+            for one, its in self._counts.items()
+        }
+
+    def transactions(self) -> tuple[SeenTransaction, ...]:
+        """Return the kinds of transactions."""
+        return tuple(self.sequences.kinds())
+
+    def notes(self) -> Iterator[str]:
+        """Yield the gaps in the log."""
+        if not any(self._spans):
+            yield (
+                "the log has no times, so it is not known how often a second transactions came, and from how "
+                "many clients: %m in log_line_prefix adds them"
+            )
+        if not self.has_durations:
+            yield "the log has no durations: log_min_duration_statement = 0 or log_duration adds them"
+        if self.texts.more:
+            yield (
+                f"{self.texts.more} calls are left out, as their statements came after the first "
+                f"{MOST_TEXTS}, or {MOST_CHARACTERS} characters"
+            )
+        if self.texts.long:
+            yield (
+                f"{self.texts.long} calls are left out, as their statements have more than {MOST_PARAMETERS} "
+                "parameters"
+            )
+        if self.sequences.cut:
+            yield f"{self.sequences.cut} transactions are cut by the log's beginning or end, and left out"
+        if self.sequences.late:
+            yield (
+                f"{self.sequences.late} transactions are left out, as their kinds came after the first "
+                f"{MOST_KINDS}"
+            )
+        if self.unread:
+            yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
+        if note := note_on_protocols(self.sent):
+            yield note
+        yield from self.values.notes()
+
+    def _take(self, entry: LogEntry) -> None:
+        if entry.at_s is not None:
+            times = (*self._spans[-1], entry.at_s)
+            self._spans[-1] = [min(times), max(times)]
+            self._has_milliseconds |= not entry.at_s.is_integer()
+        if entry.severity in _FAILURES:
+            self._fail(entry)
+            return
+        running = self._running(entry)
+        logged = read_message(entry.message, entry.detail)
+        if logged is None:
+            return
+        if logged.sql is None:
+            self._count(running, logged.ms, entry.at_s)
+            return
+        self._count(running)
+        if logged.is_parse and logged.protocol == "prepared" and is_query(logged.sql):
+            self._named += 1
+        if not logged.is_execution or is_about_statistics(logged.sql):
+            return
+        running.text, running.logged = logged.sql, logged
+        running.began_s = None if entry.at_s is None else entry.at_s - (logged.ms or 0.0) / 1000
+        running.waiting = self.texts.executions(logged.sql, is_simple=logged.is_simple)
+        if logged.ms is not None:
+            self._count(running, logged.ms, entry.at_s)
+
+    def _running(self, entry: LogEntry) -> _Running:
+        running = self._sessions.get(entry.session)
+        if running is None:
+            is_known = entry.line == 1 or entry.message.startswith(_CONNECTED)
+            running = self._sessions[entry.session] = _Running(LoggedSession(self.sequences, is_known))
+            if len(self._sessions) > _MOST_SESSIONS:
+                self._leave(self._sessions.pop(next(iter(self._sessions))))
+        return running
+
+    def _fail(self, entry: LogEntry) -> None:
+        """Forget a statement that failed: PostgreSQL counts none either."""
+        running = self._sessions.get(entry.session)
+        if running is not None and entry.query in {"", running.text}:
+            running.waiting = ()
+            running.ended_s = None
+
+    def _leave(self, running: _Running) -> None:
+        self._count(running)
+        running.session.leave()
+        self._busy_s += running.session.busy_s
+
+    def _count(self, running: _Running, ms: float | None = None, ended_s: float | None = None) -> None:
+        """Count the statements that a session has executed, which took so long together."""
+        has_ended = ms is not None and ended_s is not None
+        ended_s = running.began_s if ended_s is None else ended_s
+        waiting, running.waiting = running.waiting, ()
+        waiting = self._in_a_transaction(running, waiting)
+        if waiting:
+            self._take_pause(running)
+        for one in waiting:
+            counts = self._counts.setdefault(one.statement, _Counts())
+            counts.calls += 1
+            if one.part is TransactionPart.QUERY and running.logged is not None and running.logged.protocol:
+                self._sent[running.logged.protocol] += 1
+            if ms is not None:
+                counts.timed += 1
+                counts.time_ms += ms / len(waiting)
+            if not running.session.is_in_block and ms is not None:
+                self._busy_s += ms / len(waiting) / 1000
+            chains = one.part is not None and _CHAINS.search(self.texts.sql[one.statement]) is not None
+            running.session.run(one.statement, one.part, (running.began_s, ended_s), chains=chains)
+            self._take_values(running, one)
+        if waiting and has_ended and not running.session.is_in_block:
+            running.ended_s = ended_s
+
+    def _take_pause(self, running: _Running) -> None:
+        """Take the time from a session's transaction to the one that begins."""
+        ended_s, running.ended_s = running.ended_s, None
+        if ended_s is None or running.began_s is None or not running.session.is_known:
+            return
+        if len(self._pauses) < _MOST_PAUSES:
+            self._pauses.append(max(0.0, running.began_s - ended_s))
+
+    def _take_values(self, running: _Running, one: Execution) -> None:
+        values = {**(running.logged.values if running.logged is not None else {}), **one.values}
+        self.values.add(one.statement, values)
+        if one.part is TransactionPart.BEGIN or not running.session.is_in_block:
+            running.values.clear()
+        self.equalities.add(running.values, one.statement, values)
+
+    def _in_a_transaction(self, running: _Running, waiting: tuple[Execution, ...]) -> tuple[Execution, ...]:
+        """Return statements between BEGIN and COMMIT, if they are several of one text, and in no block."""
+        is_block = running.session.is_in_block or any(one.part in _CONTROL for one in waiting)
+        if len(waiting) < 2 or is_block:
+            return waiting
+        control = self.texts.executions("BEGIN; COMMIT", is_simple=True)
+        return (control[0], *waiting, control[-1]) if len(control) == 2 else waiting

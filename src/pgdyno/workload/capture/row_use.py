@@ -1,0 +1,86 @@
+"""The use that a statement makes of rows: columns that it returns, rows that it makes or deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from pgdyno.model.experiments.captured import CapturedWorkload, ColumnValue, Parameter, ReturnedValue
+from pgdyno.postgres.table_columns import Column
+from pgdyno.workload.capture.scopes import column_of, columns_of
+from pgdyno.workload.capture.syntax import tree
+
+
+@dataclass(frozen=True)
+class RowUse:
+    """The columns that it returns in their places, None for other expressions.
+
+    ``is_new``: of rows that it inserts. ``is_deleted``: the rows that it names are gone after it.
+    """
+
+    returned: tuple[Column | None, ...] = ()
+    is_new: bool = False
+    is_deleted: bool = False
+
+
+def row_use(sql: str, columns: Sequence[Column]) -> RowUse:
+    """Return the use that a statement makes of rows."""
+    parsed = tree(sql)
+    if isinstance(parsed, exp.Insert):
+        returning = parsed.args.get("returning")
+        shown = () if returning is None else returning.expressions
+        return RowUse(_columns(shown, parsed, columns), is_new=parsed.args.get("conflict") is None)
+    if isinstance(parsed, exp.Select):
+        return RowUse(_columns(parsed.expressions, parsed, columns))
+    return RowUse(is_deleted=isinstance(parsed, exp.Delete))
+
+
+def with_values_for_returned(workload: CapturedWorkload, columns: Sequence[Column]) -> CapturedWorkload:
+    """Return a workload that draws a value of the same column in place of each returned one.
+
+    For planning statements that are not executed in their order.
+    """
+    returned = {one.name: row_use(one.sql, columns).returned for one in workload.statements}
+
+    def drawn(one: Parameter) -> Parameter:
+        if not isinstance(one, ReturnedValue):
+            return one
+        places = returned.get(one.statement, ())
+        column = places[one.column - 1] if one.column <= len(places) else None
+        return one if column is None else ColumnValue(column.path)
+
+    return replace(
+        workload,
+        transactions=tuple(
+            replace(
+                kind,
+                calls=tuple(
+                    replace(call, parameters=tuple(map(drawn, call.parameters))) for call in kind.calls
+                ),
+            )
+            for kind in workload.transactions
+        ),
+    )
+
+
+def _columns(
+    shown: Sequence[exp.Expression], query: exp.Expression, columns: Sequence[Column]
+) -> tuple[Column | None, ...]:
+    """Return columns up to a star that cannot be resolved: after it, no place is known."""
+    found: list[Column | None] = []
+    for one in shown:
+        if isinstance(one, exp.Star):
+            return (*found, *_all_of(query, columns))
+        if one.is_star:
+            break
+        found.append(column_of(one.this if isinstance(one, exp.Alias) else one, columns))
+    return tuple(found)
+
+
+def _all_of(query: exp.Expression, columns: Sequence[Column]) -> Iterator[Column]:
+    """Yield the columns of the only table that a query names."""
+    tables = list(query.find_all(exp.Table))
+    if len(tables) == 1:
+        yield from columns_of(tables[0], columns)

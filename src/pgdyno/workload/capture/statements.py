@@ -1,0 +1,188 @@
+"""Which statements can be replayed, and why others are left out."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from sqlglot import exp
+
+from pgdyno.workload.capture.literals import parameterised
+from pgdyno.workload.capture.syntax import PARAMETER, constants, is_squashed, tree, without_comments
+
+_CONTROL = re.compile(
+    r"\s*(?P<begin>BEGIN|START\s+TRANSACTION)\b|"
+    r"\s*(?P<end>(?:COMMIT|END|ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?=\s*;?\s*$|\s+AND\b))|"
+    r"\s*(?P<savepoint>SAVEPOINT)\b|\s*(?P<back>RELEASE|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO)\b|"
+    r"\s*(?P<within>SET\s+TRANSACTION|LOCK)\b",
+    re.IGNORECASE,
+)
+_NAMELESS = re.compile(r"^(\s*(?:SAVEPOINT|RELEASE|ROLLBACK\s+TO)\b.*)\$1\s*$", re.IGNORECASE)
+_SAVEPOINT = "pgdyno"
+_QUERY = re.compile(
+    r"\s*(?:/\*.*?\*/\s*)*\(*\s*(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES|TABLE)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_REASONS = (
+    (re.compile(r"\s*COPY\b", re.IGNORECASE), "COPY: its rows are not in the server's statistics"),
+    (
+        re.compile(r"\s*(LISTEN|UNLISTEN|NOTIFY)\b", re.IGNORECASE),
+        "LISTEN and NOTIFY reach other sessions",
+    ),
+    (_QUERY, "its syntax is not understood"),
+)
+_OURS = re.compile(
+    r"\bpg_stat_(statements|activity|get_activity|database)|^SELECT pg_catalog\.set_config\(", re.IGNORECASE
+)
+_WRITING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
+_LIST = re.compile(r"(\bIN\s*\(|\bARRAY\s*\[)\s*(\$\d+)(?:\s*,\s*\$\d+)+(?=\s*[)\]])", re.IGNORECASE)
+_OUTSIDE = frozenset({
+    "dblink", "dblink_exec", "dblink_get_result", "dblink_fetch", "dblink_close", "dblink_disconnect",
+    "http_put", "http_patch", "http_delete", "net_http_post", "pg_start_backup", "pg_backup_start",
+    "dblink_connect", "dblink_open", "dblink_send_query", "lo_import", "lo_export", "pg_read_file",
+    "pg_read_binary_file", "pg_ls_dir", "pg_terminate_backend", "pg_cancel_backend", "pg_reload_conf",
+    "pg_rotate_logfile", "pg_switch_wal", "pg_promote", "pg_notify", "http", "http_get", "http_post",
+    "pg_sleep_until", "pg_logical_emit_message", "pg_file_write",
+})  # fmt: skip
+"""Functions that reach beyond the database, or do something to the server."""
+
+
+class TransactionPart(Enum):
+    """The place of a statement in a transaction."""
+
+    QUERY = "reads or writes rows"
+    BEGIN = "begins a transaction"
+    END = "ends one"
+    SAVEPOINT = "marks a place within one"
+    BACK = "needs such a place"
+    WITHIN = "belongs into one"
+
+
+QUERIES_OR_WITHIN = frozenset(
+    {TransactionPart.QUERY, TransactionPart.SAVEPOINT, TransactionPart.BACK, TransactionPart.WITHIN}
+)
+"""What stands between the beginning and the end of a transaction."""
+
+
+@dataclass(frozen=True)
+class Replayable:
+    """A statement that can be replayed."""
+
+    kind: TransactionPart
+    is_read_only: bool
+
+
+def look_at(sql: str) -> Replayable | str:
+    """Return the kind of a statement, or why it is not replayed."""
+    sql = without_comments(sql)
+    control = _CONTROL.match(sql)
+    if control is not None:
+        [name] = [name for name, found in control.groupdict().items() if found]
+        return Replayable(TransactionPart[name.upper()], is_read_only=True)
+    parsed = tree(sql) if _QUERY.match(sql) else None
+    if parsed is None:
+        return _why_unreadable(sql)
+    functions = _functions(parsed)
+    if outside := sorted(functions & _OUTSIDE):
+        return f"it calls {', '.join(outside)}, which reaches beyond the database"
+    if constants(parsed):
+        return "its text has constants, which a workload does not keep"
+    return Replayable(TransactionPart.QUERY, is_read_only=not functions and _is_read_only(parsed))
+
+
+def reads_alone(sql: str) -> bool:
+    """Whether a statement only reads: one that calls functions may do anything."""
+    look = look_at(sql)
+    return isinstance(look, Replayable) and look.kind is TransactionPart.QUERY and look.is_read_only
+
+
+def writing_command(sql: str) -> str | None:
+    """Return the command by which a statement writes rows, in capitals; None if it is none that does."""
+    parsed = tree(sql)
+    return parsed.key.upper() if isinstance(parsed, _WRITING) else None
+
+
+def has_limit(sql: str) -> bool:
+    """Whether a statement, or one within it, returns some of its rows alone."""
+    parsed = tree(sql)
+    return parsed is None or parsed.find(exp.Limit, exp.Fetch, exp.Offset) is not None
+
+
+def _why_unreadable(sql: str) -> str:
+    for pattern, why in _REASONS:
+        if pattern.match(sql):
+            return why
+    return "a utility statement: it changes more than rows"
+
+
+def executable(sql: str) -> str:
+    """Return a statement as it can be sent: from PostgreSQL 17 on, statistics have no names of savepoints."""
+    return _NAMELESS.sub(rf"\1{_SAVEPOINT}", without_comments(sql).rstrip(";").rstrip())
+
+
+def as_counted(sql: str) -> str:
+    """Return a statement in a form that is the same for all that the server counts as one.
+
+    PostgreSQL 18 shows one value of a list, and numbers parameters in their order.
+    """
+    shorter = _LIST.sub(r"\1\2", parameterised(executable(sql)).sql)
+    numbers: dict[str, str] = {}
+    renumbered = PARAMETER.sub(lambda found: numbers.setdefault(found[0], f"${len(numbers) + 1}"), shorter)
+    return re.sub(r"\s+(?=[)\]])", "", renumbered)
+
+
+def same_texts(texts: Mapping[int, str]) -> dict[int, int]:
+    """Return for each statement the first one with its text: one text may have several ids."""
+    first: dict[str, int] = {}
+    return {one: first.setdefault(executable(text), one) for one, text in texts.items()}
+
+
+def shown(sql: str) -> str:
+    """Return a statement that is not replayed, as far as it has no constants."""
+    words = without_comments(sql).split()
+    is_whole = is_query(sql) and not _has_constants(sql)
+    return " ".join(words) if is_whole else " ".join([*itertools.takewhile(str.isalpha, words[:2]), "…"])
+
+
+def _has_constants(sql: str) -> bool:
+    """Whether a statement has constants, or cannot be understood."""
+    parsed = tree(sql)
+    return parsed is None or bool(constants(parsed))
+
+
+def is_query(sql: str) -> bool:
+    """Whether a statement reads or writes rows, as far as its first word tells."""
+    return _QUERY.match(sql) is not None
+
+
+def is_about_statistics(sql: str) -> bool:
+    """Whether a statement asks for the statistics that a workload is captured from, as pgdyno does."""
+    return _OURS.search(sql) is not None
+
+
+def note_on(name: str, sql: str) -> str | None:
+    """Return a remark on a statement that is replayed; None: there is none."""
+    return f"{name}: how many values its list has is not known; one is taken" if is_squashed(sql) else None
+
+
+def base_name(sql: str) -> str:
+    """Return a name for a statement: its verb, and its first table."""
+    parsed = tree(sql)
+    table = None if parsed is None else parsed.find(exp.Table)
+    words = without_comments(sql).split(None, 2)
+    verb = words[0].lower() if words else "statement"
+    return f"{verb}-{table.name}" if table is not None and table.name else verb
+
+
+def _functions(parsed: exp.Expression) -> set[str]:
+    """Return the functions that are not SQL's own, and may do anything."""
+    return {node.name.lower() for node in parsed.find_all(exp.Anonymous)}
+
+
+def _is_read_only(parsed: exp.Expression) -> bool:
+    """Whether a statement leaves rows as they are; a lock on rows writes to them."""
+    writing = parsed.find(*_WRITING, exp.Into)
+    return writing is None and parsed.find(exp.Lock) is None

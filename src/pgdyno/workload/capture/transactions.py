@@ -1,0 +1,264 @@
+"""How statements form transactions: by the order in which sessions were seen to run them.
+
+The server counts statements, not transactions. Sessions are looked at several times in a row: two statements
+seen in one transaction belong together, and their order is that of most such pairs. How often each is called
+within a transaction follows from the counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pgdyno.postgres.sighting import Sighting
+from pgdyno.workload.capture.statements import QUERIES_OR_WITHIN, TransactionPart
+
+_SAME = 0.05  # counts that differ by less are taken for equal: snapshots cut transactions apart
+_ALIKE = 0.02  # counts of statements of one transaction: it is under way at the most once for each session
+_MANY = 50  # sightings of a block, among which two of its statements should have been seen in a row
+_FEW = 5  # sightings; a statement seen more often and never beside another is a transaction of its own
+
+
+@dataclass(frozen=True)
+class SeenTransaction:
+    """Statements of one kind of transactions, in order, each with how often it is called.
+
+    ``count`` is how many such transactions there were.
+    """
+
+    count: float
+    calls: tuple[tuple[int, float], ...]
+    is_block: bool
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The kinds of transactions, and how certain they are.
+
+    ``untold`` is how many blocks were begun that are not among them. ``guessed`` are statements too short to
+    be seen, which were called as often as their block.
+    """
+
+    groups: tuple[SeenTransaction, ...]
+    untold: int
+    guessed: tuple[int, ...]
+
+
+def group(
+    calls: Mapping[int, int],
+    kinds: Mapping[int, TransactionPart],
+    sightings: Sequence[Sighting],
+    transactions: int = 0,
+) -> Grouping:
+    """Return the kinds of transactions.
+
+    ``calls`` are how often each statement was called, ``kinds`` its place in a transaction, ``transactions``
+    how many the database has counted in all: of a BEGIN that is prepared, pg_stat_statements counts the first
+    execution alone.
+    """
+    pairs, seen = _pairs(sightings), Counter(one.statement for one in sightings)
+    queries = [one for one in calls if kinds[one] in QUERIES_OR_WITHIN]
+    begun = sum(count for one, count in calls.items() if kinds[one] is TransactionPart.BEGIN)
+    in_blocks = {one for pair in pairs for one in pair} | {
+        one.statement for one in sightings if one.is_between
+    }
+    parts = _connected(queries, pairs)
+    blocks = [part for part in parts if not in_blocks.isdisjoint(part) and _has_query(part, kinds)]
+    alone = [part for part in parts if part not in blocks and _has_query(part, kinds)]
+    strays = [one for part in parts if not _has_query(part, kinds) for one in part]
+    in_all = transactions - sum(calls[one] for part in alone for one in part)
+    if begun < in_all / 2:
+        begun = in_all
+    blocks = _merged(_with_hardly_seen(blocks, seen), calls, begun)
+    blocks = [_ordered(part, pairs) for part in blocks]
+    guessed = [
+        part[0] for part in alone if seen[part[0]] < _FEW and _host(part[0], blocks, calls) is not None
+    ]
+    for one in [*guessed, *strays]:
+        host = _host(one, blocks, calls) or _nearest(one, blocks, calls)
+        if host is not None:
+            host.append(one)
+    groups = [_group(part, calls, kinds, is_block=True) for part in blocks]
+    groups += [_group(part, calls, kinds, is_block=False) for part in alone if part[0] not in guessed]
+    return Grouping(*_with_as_many_blocks(groups, begun), tuple(guessed))
+
+
+def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, TransactionPart]) -> Grouping:
+    """Return transactions that are known exactly, as far as their statements are replayed (are in ``kinds``).
+
+    BEGIN and COMMIT are among the calls of blocks.
+    """
+    counts: Counter[tuple[int, ...]] = Counter()
+    calls: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    for one in transactions:
+        replayed = {statement: times for statement, times in one.calls if statement in kinds}
+        if _has_query(replayed, kinds):
+            kind = tuple(_with_savepoints_first(tuple(replayed), kinds))
+            counts[kind] += round(one.count)
+            for statement in kind:
+                calls[kind][statement] += round(replayed[statement] * one.count)
+    groups = (
+        SeenTransaction(
+            count,
+            _with_enough_savepoints({one: calls[kind][one] / count for one in kind}, kinds),
+            is_block=len(kind) > 1,
+        )
+        for kind, count in counts.items()
+    )
+    return Grouping(tuple(groups), untold=0, guessed=())
+
+
+def _has_query(members: Iterable[int], kinds: Mapping[int, TransactionPart]) -> bool:
+    """Whether statements can be a transaction: a savepoint by itself cannot."""
+    return any(kinds[one] is TransactionPart.QUERY for one in members)
+
+
+def _with_hardly_seen(blocks: Sequence[list[int]], seen: Mapping[int, int]) -> list[list[int]]:
+    """Return blocks, those that were hardly seen as parts of the one that was seen most.
+
+    They may be kinds of their own; statements are then as frequent, in larger transactions.
+    """
+    if not blocks:
+        return []
+    sightings = [sum(seen[one] for one in part) for part in blocks]
+    largest = sightings.index(max(sightings))
+    few = [at for at, count in enumerate(sightings) if count < _MANY and at != largest]
+    joined = [*blocks[largest], *(one for at in few for one in blocks[at])]
+    return [joined, *(part for at, part in enumerate(blocks) if at not in few and at != largest)]
+
+
+def _merged(blocks: Sequence[list[int]], calls: Mapping[int, int], begun: int) -> list[list[int]]:
+    """Return blocks, those in one of which there were as many as were begun: they are parts of the same."""
+    whole = [part for part in blocks if abs(_transactions(part, calls) - begun) <= _SAME * begun]
+    if not begun or len(whole) < 2:
+        return [list(part) for part in blocks]
+    others = [list(part) for part in blocks if part not in whole]
+    return [[one for part in whole for one in part], *others]
+
+
+def _host(one: int, blocks: Sequence[list[int]], calls: Mapping[int, int]) -> list[int] | None:
+    """Return the block that was as frequent as a statement; None if there is none."""
+    nearest = _nearest(one, blocks, calls)
+    if nearest is None or abs(_transactions(nearest, calls) - calls[one]) > _ALIKE * calls[one]:
+        return None
+    return nearest
+
+
+def _nearest(one: int, blocks: Sequence[list[int]], calls: Mapping[int, int]) -> list[int] | None:
+    return min(blocks, key=lambda part: abs(_transactions(part, calls) - calls[one]), default=None)
+
+
+def _group(
+    members: Sequence[int], calls: Mapping[int, int], kinds: Mapping[int, TransactionPart], *, is_block: bool
+) -> SeenTransaction:
+    """Return a kind of transactions of statements in an order."""
+    count = _transactions(members, calls)
+    times = {one: _times(calls[one] / count) for one in _with_savepoints_first(members, kinds)}
+    return SeenTransaction(count, _with_enough_savepoints(times, kinds), is_block)
+
+
+def _with_enough_savepoints(
+    times: dict[int, float], kinds: Mapping[int, TransactionPart]
+) -> tuple[tuple[int, float], ...]:
+    """Return calls with a savepoint for each that needs one: a number of calls that is not whole is drawn."""
+    needed = max((its for one, its in times.items() if kinds[one] is not TransactionPart.QUERY), default=0.0)
+    for one in times:
+        if kinds[one] is TransactionPart.SAVEPOINT:
+            times[one] = float(math.ceil(needed))
+    return tuple(times.items())
+
+
+def _pairs(sightings: Iterable[Sighting]) -> Counter[tuple[int, int]]:
+    """Return how often one statement was seen right after another, in the same transaction."""
+    pairs: Counter[tuple[int, int]] = Counter()
+    last: dict[int, Sighting] = {}
+    for one in sightings:
+        before = last.get(one.session)
+        if before is not None and before.transaction == one.transaction and before.statement != one.statement:
+            pairs[before.statement, one.statement] += 1
+        last[one.session] = one
+    return pairs
+
+
+def _connected(queries: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Return statements by groups of those that were seen together, directly or through others."""
+    parent = {one: one for one in queries}
+
+    def root(one: int) -> int:
+        while parent[one] != one:
+            one = parent[one]
+        return one
+
+    for first, second in pairs:
+        if first in parent and second in parent:
+            parent[root(first)] = root(second)
+    members: defaultdict[int, list[int]] = defaultdict(list)
+    for one in queries:
+        members[root(one)].append(one)
+    return list(members.values())
+
+
+def _transactions(members: Sequence[int], calls: Mapping[int, int]) -> float:
+    """Return how many transactions a group had: the count that most of its statements share.
+
+    Where none share one, each transaction is taken to call the rarest statement once.
+    """
+    best, most = float(min(calls[one] for one in members)), 1
+    for one in members:
+        close = [calls[other] for other in members if abs(calls[other] - calls[one]) <= _SAME * calls[one]]
+        if len(close) > most:
+            best, most = sum(close) / len(close), len(close)
+    return best
+
+
+def _ordered(members: Sequence[int], pairs: Mapping[tuple[int, int], int]) -> list[int]:
+    """Return statements in the order in which they were mostly seen."""
+    weight = {
+        one: sum(pairs.get((one, other), 0) - pairs.get((other, one), 0) for other in members)
+        for one in members
+    }
+    ordered: list[int] = []
+    left = list(members)
+    while left:
+        first = max(
+            left,
+            key=lambda one: (
+                -sum(pairs.get((other, one), 0) > pairs.get((one, other), 0) for other in left),
+                weight[one],
+            ),
+        )
+        ordered.append(first)
+        left.remove(first)
+    return ordered
+
+
+def _times(times: float) -> float:
+    """Return how often a statement is called in a transaction: a whole number if it is nearly one."""
+    whole = round(times)
+    return float(whole) if whole and abs(times - whole) <= _SAME * whole else times
+
+
+def _with_savepoints_first(ordered: Sequence[int], kinds: Mapping[int, TransactionPart]) -> list[int]:
+    """Return statements so that none needs a savepoint that comes later; without one, it is left out."""
+    savepoints = [place for place, one in enumerate(ordered) if kinds[one] is TransactionPart.SAVEPOINT]
+    if not savepoints:
+        return [one for one in ordered if kinds[one] is not TransactionPart.BACK]
+    early = [one for one in ordered[: savepoints[0]] if kinds[one] is TransactionPart.BACK]
+    later = [one for one in ordered if one not in early]
+    place = later.index(ordered[savepoints[0]]) + 1
+    return [*later[:place], *early, *later[place:]]
+
+
+def _with_as_many_blocks(
+    groups: Sequence[SeenTransaction], begun: int
+) -> tuple[tuple[SeenTransaction, ...], int]:
+    """Return groups, a single one of blocks with as many as were begun, and how many are in none."""
+    blocks = [one for one in groups if one.is_block]
+    if len(blocks) == 1 and begun >= (1 - _SAME) * blocks[0].count:
+        [only] = blocks
+        calls = tuple((one, _times(times * only.count / begun)) for one, times in only.calls)
+        whole = SeenTransaction(begun, calls, is_block=True)
+        return tuple(whole if one is only else one for one in groups), 0
+    return tuple(groups), max(0, begun - round(sum(one.count for one in blocks)))

@@ -1,0 +1,293 @@
+"""From counts and sightings of a server's load to a workload."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median_low
+
+from pgdyno.model.experiments.captured import (
+    QUANTITIES,
+    CapturedStatement,
+    CapturedWorkload,
+    Omitted,
+    Protocol,
+    Quantity,
+    SameValue,
+)
+from pgdyno.postgres.sighting import Sighting
+from pgdyno.postgres.statement_counts import NewCounts
+from pgdyno.postgres.table_columns import Column
+from pgdyno.workload.capture.calls import KeptValues, Statements, control
+from pgdyno.workload.capture.lists import lengthened
+from pgdyno.workload.capture.parameters import Parameters, parameters_of
+from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
+from pgdyno.workload.capture.row_use import RowUse, row_use
+from pgdyno.workload.capture.seen_ties import Place
+from pgdyno.workload.capture.statements import (
+    QUERIES_OR_WITHIN,
+    Replayable,
+    TransactionPart,
+    base_name,
+    executable,
+    is_about_statistics,
+    look_at,
+    note_on,
+    shown,
+)
+from pgdyno.workload.capture.syntax import parameter_count
+from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
+
+# Not time: durations in a log have the waits of commits, which pg_stat_statements does not count.
+_COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
+_MOSTLY = 0.95  # of the calls: a statement that returns a row so often is taken to return one always
+_WITHOUT_CONSTANTS = "its constants are not known, and no parameters can take their place"
+_NOT_SEEN = "it belongs into a transaction, and was not seen in one"
+
+
+@dataclass(frozen=True)
+class Told:
+    """The knowledge that a log adds: transactions, and values of parameters.
+
+    ``numbers`` are whole numbers among the parameters of some calls, by statement and parameter. ``kept`` are
+    all values, if they are to be kept, ``full`` parameters that had more than that. ``earlier`` are
+    parameters with the same values in a transaction, by the one that comes later. ``protocol`` is how most
+    calls were sent.
+    """
+
+    transactions: Sequence[SeenTransaction]
+    numbers: Mapping[int, Sequence[Mapping[int, int]]]
+    kept: KeptValues
+    full: Collection[Place]
+    earlier: Mapping[Place, Sequence[Place]]
+    notes: tuple[str, ...]
+    protocol: Protocol | None = None
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A server's counts and sightings of its load.
+
+    ``types`` are those of statements' parameters, or the server's words where it could not tell them;
+    ``clients`` the mean number of sessions at work. ``transactions`` are those of the database, without
+    pgdyno's own. ``told`` is there if a log was read, and then there are no sightings.
+    """
+
+    name: str
+    server_version: str
+    cluster: int
+    database: str
+    search_path: str
+    seconds: float
+    clients: float
+    transactions: int
+    counted: NewCounts
+    texts: Mapping[int, str]
+    types: Mapping[int, tuple[str, ...] | str]
+    columns: Sequence[Column]
+    sightings: Sequence[Sighting]
+    told: Told | None = None
+
+
+@dataclass
+class _Sorted:
+    """Statements that are replayed, those that are not, and notes on both."""
+
+    replayed: dict[int, Replayable] = field(default_factory=dict)
+    parameters: dict[int, Parameters] = field(default_factory=dict)
+    omitted: list[Omitted] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def assemble(observed: Observation) -> CapturedWorkload:
+    """Return the workload."""
+    observed, list_notes = _with_lists(observed)
+    told, found = observed.told, _sort(observed)
+    seen = observed.counted.seen
+    names = dict(_names(found, observed))
+    kinds = {one: look.kind for one, look in found.replayed.items()}
+    grouping = _grouping(found, kinds, observed)
+    placed = {one for kind_of_transaction in grouping.groups for one, _ in kind_of_transaction.calls}
+    for one, kind in kinds.items():
+        if kind in QUERIES_OR_WITHIN and one not in placed:
+            found.omitted.append(Omitted(shown(observed.texts[one]), _NOT_SEEN, seen[one]))
+    statements = [
+        CapturedStatement(
+            names[one], executable(observed.texts[one]), seen[one], is_prepared=kind is TransactionPart.QUERY
+        )
+        for one, kind in kinds.items()
+        if one in placed
+    ]
+    if told is None and any(one.is_block for one in grouping.groups):
+        statements += control(observed.texts, seen, kinds)
+    queries = [one for one, kind in kinds.items() if kind is TransactionPart.QUERY]
+    protocol = protocol_of(observed.counted, queries) if told is None else told.protocol
+    uses = {one: _row_use(one, observed) for one in found.parameters}
+    calls = Statements(names, found.parameters, uses, observed.columns)
+    if told is not None:
+        calls = replace(calls, kept=told.kept, full=told.full, earlier=told.earlier)
+    transactions = [calls.transaction(one, has_control=told is not None) for one in grouping.groups]
+    return CapturedWorkload(
+        name=observed.name,
+        server_version=observed.server_version,
+        cluster=observed.cluster,
+        database=observed.database,
+        search_path=observed.search_path,
+        seconds=observed.seconds,
+        clients=max(1, round(observed.clients)),
+        statements=tuple(statements),
+        transactions=tuple(sorted(transactions, key=lambda one: -one.weight)),
+        omitted=tuple(sorted(found.omitted, key=lambda one: -one.seen.time_ms)),
+        notes=(
+            *_notes(observed, grouping, names),
+            *((UNKNOWN_PROTOCOL,) if protocol is None and told is None else ()),
+            *_notes_on_statements(found, names, observed),
+            *(f"{names[one]}: {note}" for one, note in list_notes.items() if one in names),
+        ),
+        is_read_only=all(look.is_read_only for look in found.replayed.values()),
+        protocol=protocol or "prepared",
+        counted=QUANTITIES if told is None else _COUNTED_BY_LOGS,
+    )
+
+
+def _with_lists(observed: Observation) -> tuple[Observation, dict[int, str]]:
+    """Return an observation whose lists have a length, as far as it can be known; and a note on each."""
+    texts, types, notes = dict(observed.texts), dict(observed.types), dict[int, str]()
+    for one, found in observed.types.items():
+        if one in observed.counted.seen and not isinstance(found, str):
+            whole = lengthened(texts[one], found, observed.counted.seen[one], observed.columns)
+            if whole is not None:
+                texts[one], types[one] = whole.sql, whole.types
+                notes[one] = f"its list is taken to have {whole.length} values, as many as it finds rows"
+    return replace(observed, texts=texts, types=types), notes
+
+
+def _grouping(found: _Sorted, kinds: Mapping[int, TransactionPart], observed: Observation) -> Grouping:
+    """Return the transactions, as they are known or as they follow from counts and sightings."""
+    if observed.told is not None:
+        return known(observed.told.transactions, kinds)
+    others = sum(one.seen.calls for one in found.omitted)
+    calls = {one: observed.counted.seen[one].calls for one in kinds}
+    return group(calls, kinds, observed.sightings, observed.transactions - others)
+
+
+def _sort(observed: Observation) -> _Sorted:
+    found = _Sorted()
+    for one, seen in observed.counted.seen.items():
+        sql = observed.texts.get(one)
+        if sql is None:
+            found.omitted.append(Omitted(f"(query id {one})", "the server has lost its text", seen))
+        elif not is_about_statistics(sql):
+            why = _take(found, one, sql, observed)
+            if why is not None:
+                found.omitted.append(Omitted(shown(sql), why, seen))
+    _measure_ranges(found)
+    return found
+
+
+def _measure_ranges(found: _Sorted) -> None:
+    """Give ranges of aggregates the width that other statements' ranges of the same column have."""
+    widths: defaultdict[str, list[int]] = defaultdict(list)
+    for one in found.parameters.values():
+        for column, width in one.widths.items():
+            widths[column].append(width)
+    for statement, one in found.parameters.items():
+        drawn = list(one.drawn)
+        for number, column in one.unmeasured.items():
+            upper = drawn[number - 1]
+            if column in widths and isinstance(upper, SameValue):
+                drawn[number - 1] = replace(upper, plus=median_low(widths[column]))
+        found.parameters[statement] = replace(one, drawn=tuple(drawn))
+
+
+def _take(found: _Sorted, one: int, sql: str, observed: Observation) -> str | None:
+    """Take a statement among those that are replayed; return why not."""
+    look = look_at(sql)
+    if isinstance(look, str):
+        return look
+    if look.kind is TransactionPart.QUERY:
+        types = observed.types.get(one, ())
+        if isinstance(types, str):
+            form = "as its statistics show it" if observed.told is None else "without its constants"
+            return f"the server does not prepare it {form}: {types}"
+        told = observed.told
+        numbers = None if told is None else told.numbers.get(one, ())
+        parameters = parameters_of(sql, types, observed.columns, observed.counted.seen[one], numbers)
+        parameters = _without_kept(parameters, {} if told is None else told.kept.get(one, {}))
+        if parameters.unknown:
+            wanted = ", ".join(f"${number} ({types[number - 1]})" for number in parameters.unknown)
+            return f"nothing is known about the values of {wanted}"
+        found.parameters[one] = parameters
+    elif parameter_count(executable(sql)):
+        return _WITHOUT_CONSTANTS
+    found.replayed[one] = look
+    return None
+
+
+def _without_kept(one: Parameters, kept: Collection[int]) -> Parameters:
+    """Return parameters without doubts about those whose values are kept."""
+    return replace(
+        one,
+        guessed=tuple(number for number in one.guessed if number not in kept),
+        unknown=tuple(number for number in one.unknown if number not in kept or number in one.new),
+    )
+
+
+def _names(found: _Sorted, observed: Observation) -> Iterator[tuple[int, str]]:
+    """Yield a name for each statement: its verb, its first table, and a number where that is not enough."""
+    used: Counter[str] = Counter()
+    by_calls = sorted(found.replayed, key=lambda one: -observed.counted.seen[one].calls)
+    for one in by_calls:
+        base = base_name(observed.texts[one])
+        name = base
+        while name in used:
+            used[base] += 1
+            name = f"{base}-{used[base]}"
+        used[name] += 1
+        yield one, name
+
+
+def _row_use(statement: int, observed: Observation) -> RowUse:
+    """Return the use that a statement makes of rows; none if it often finds no row, which no log tells."""
+    seen = observed.counted.seen[statement]
+    if observed.told is None and seen.rows < _MOSTLY * seen.calls:
+        return RowUse()
+    return row_use(observed.texts[statement], observed.columns)
+
+
+def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) -> Iterator[str]:
+    """Yield the gaps in the knowledge of the whole."""
+    if observed.counted.nested_calls:
+        yield (
+            f"{observed.counted.nested_calls} calls within functions are not replayed by themselves: "
+            "their functions are"
+        )
+    if observed.counted.is_evicting:
+        yield (
+            "pg_stat_statements was full and forgot statements meanwhile: raise pg_stat_statements.max to "
+            "see all"
+        )
+    if observed.told is not None:
+        yield from observed.told.notes
+    elif not observed.sightings:
+        yield "no transaction was seen at work: each statement is taken for one of its own"
+    elif grouping.untold:
+        yield f"of {grouping.untold} blocks (BEGIN … COMMIT), the statements are not known"
+    if grouping.guessed:
+        yield (
+            f"{', '.join(names[one] for one in grouping.guessed)}: hardly seen at work; taken for a part of "
+            "the transaction that was as frequent, at its end"
+        )
+
+
+def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Observation) -> Iterator[str]:
+    for one, name in names.items():
+        note = note_on(name, observed.texts[one])
+        if note is not None:
+            yield note
+        if one in found.parameters and found.parameters[one].unmeasured:
+            yield f"{name}: its rows do not tell the width of its range; others of the column do"
+        if one in found.parameters and found.parameters[one].guessed:
+            guessed = ", ".join(f"${number}" for number in found.parameters[one].guessed)
+            yield f"{name}: {guessed} drawn by type alone"

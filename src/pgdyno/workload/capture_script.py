@@ -1,0 +1,102 @@
+"""Capture a workload from scripts of pgbench; the server is asked whether it can prepare their statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+
+from pgdyno.base.errors import UsageError
+from pgdyno.base.ports import Progress
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.postgres.connection.connection import Connection, connect
+from pgdyno.postgres.inspection.pgbench_scale import read_pgbench_scale
+from pgdyno.store.plain_file import open_plain
+from pgdyno.workload.capture.protocol import SCRIPT_PROTOCOL
+from pgdyno.workload.capture.scripts.script import read_script
+from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad
+from pgdyno.workload.schema import read_schema, require_parsing, types_of
+from pgdyno.workload.workload_choice import parse_script
+
+_MOST_CHARACTERS = 1 << 20  # arbitrary: a script is written by people
+
+
+@dataclass(frozen=True)
+class ScriptCaptureRequest:
+    """A database, a name for the workload, and scripts, each written FILE[@WEIGHT]."""
+
+    dsn: str | None
+    name: str
+    scripts: Sequence[str]
+
+
+def capture_script(request: ScriptCaptureRequest, progress: Progress) -> CapturedWorkload:
+    """Return the workload of scripts. Nothing of them is executed.
+
+    Raises: ConnectionFailedError, ServerError; UsageError for a script that no workload can stand for.
+    """
+    scripts = [parse_script(one) for one in request.scripts]
+    texts = [_text(Path(one.file or one.name)) for one in scripts]
+    progress.step(f"reading {', '.join(one.name for one in scripts)}")
+    load = ScriptedLoad()
+    with closing(connect(request.dsn)) as connection:
+        require_parsing(connection)
+        variables = _variables(connection, texts)
+        for script, text in zip(scripts, texts, strict=True):
+            statements = read_script(script.name, text, variables)
+            _add(load, ReadScript(script.name, float(script.weight), statements), connection)
+        schema = read_schema(connection, {})
+    return CapturedWorkload(
+        name=request.name,
+        server_version=schema.server_version,
+        cluster=schema.cluster,
+        database=schema.database,
+        search_path=schema.search_path,
+        seconds=0.0,
+        clients=1,
+        statements=load.counted(),
+        transactions=tuple(load.transactions),
+        notes=(SCRIPT_PROTOCOL, *load.notes),
+        is_read_only=load.is_read_only,
+        counted=("calls",),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        with TextIOWrapper(open_plain(path), encoding="utf-8", errors="replace") as file:
+            text = file.read(_MOST_CHARACTERS + 1)
+    except OSError as error:
+        raise UsageError(f'could not read script "{path}"', detail=error.strerror) from error
+    if len(text) > _MOST_CHARACTERS:
+        raise UsageError(f'"{path}" is too large', detail=f"it has more than {_MOST_CHARACTERS} characters")
+    return text
+
+
+def _variables(connection: Connection, texts: Sequence[str]) -> Mapping[str, int]:
+    """Return the variables that pgbench itself sets, as far as scripts use them."""
+    if not any(":scale" in text for text in texts):
+        return {}
+    scale = read_pgbench_scale(connection)
+    if scale is None:
+        raise UsageError(
+            "a script uses :scale, and the database has no pgbench_branches that tells it",
+            hint="write a number in its place, or begin the script with \\set scale N",
+        )
+    return {"scale": scale}
+
+
+def _add(load: ScriptedLoad, script: ReadScript, connection: Connection) -> None:
+    """Take a script. Raises: UsageError for a statement that the server cannot prepare."""
+    load.add(script)
+    prepared = {one.sql for one in load.statements if one.is_prepared}
+    texts = {place: one.sql for place, one in enumerate(script.statements) if one.sql in prepared}
+    for place, why in types_of(connection, texts).items():
+        if isinstance(why, str):
+            raise UsageError(
+                f'"{script.file}", line {script.statements[place].line}: the server does not prepare the '
+                "statement",
+                detail=why,
+            )

@@ -1,0 +1,85 @@
+"""A copy that is made on a private scratch server, from where pg_dump writes it beside the workload's file.
+
+The role without privileges that restores every copy makes it: the schema is restored first, rows come into
+its tables, and then indexes and keys are made.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import StorageError, UsageError
+from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
+from pgdyno.postgres.process.dump import COPY_ROLE, DumpRequest, dump_database
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.instance import DATABASE, Instance, initialise
+from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.workload.copy_note import write_copy_note
+from pgdyno.workload.workload_choice import DUMP_SUFFIX
+
+_PORT = 5432  # any: the socket directory is private
+_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
+_ANY_RATE = 1e12  # of the scratch server
+_SETTINGS = {
+    "max_wal_size": "4GB", "maintenance_work_mem": "256MB", "work_mem": "64MB", "autovacuum": "off",
+}  # fmt: skip
+SCHEMA_BYTES_PER_S = 50e6
+SMALLER = "tables and indexes are smaller than there, more of them is in memory, and plans may be others"
+
+
+@dataclass(frozen=True)
+class ScratchCopy:
+    """The file with the copy, its rows by table, and notes on differences from the original."""
+
+    dump: Path
+    rows: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def new_copy_of(file: Path) -> Path:
+    """Return where the copy of a workload's database is to be. Raises: UsageError if one is there."""
+    target = file.with_suffix(DUMP_SUFFIX)
+    if target.exists():
+        raise UsageError(f'"{target}" is there already', hint="--replace replaces it")
+    return target
+
+
+def require_room(place: Workspace, target: Path, size_bytes: int) -> None:
+    """Raise StorageError if there is no room for a scratch server of this size, or for the dump."""
+    place.require_free(
+        2 * size_bytes + _WAL_BYTES, "the rows", "choose a smaller --share, or set PGDYNO_HOME"
+    )
+    free_bytes = shutil.disk_usage(target.absolute().parent).free
+    if free_bytes < size_bytes:
+        raise StorageError(
+            f'not enough disk space for "{target}"',
+            detail=f"needed up to {numbers.size(size_bytes)}, free {numbers.size(free_bytes)}",
+            hint="choose a smaller --share, or copy the workload's file to a larger disk",
+        )
+
+
+@contextmanager
+def scratch_server(place: Workspace, scratch: Path, installation: Installation) -> Iterator[Instance]:
+    """Provide a private server with an empty database."""
+    data_directory = scratch / "copy"
+    initialise(installation, place.account, data_directory)
+    with place.sockets(scratch) as sockets, libpq_variables_unset():
+        server = Instance(
+            installation, place.account, data_directory, sockets, _PORT, _SETTINGS, has_network=False
+        )
+        with server.running(is_immediate=True):
+            with server.connect() as connection:
+                connection.execute(f"CREATE DATABASE {DATABASE}")
+            yield server
+
+
+def dump_scratch(server: Instance, pg_dump: Path, target: Path, words: str) -> None:
+    """Write the copy, and a note on its rows. Raises: ServerError, StorageError."""
+    way = f"host={server.host} port={server.port} user={COPY_ROLE} dbname={DATABASE}"
+    dump_database(DumpRequest(way, pg_dump, target, _ANY_RATE), lambda _: None)
+    write_copy_note(target, words)

@@ -1,0 +1,255 @@
+"""The made-up rows of a database's tables: which columns are drawn together, and from whose keys."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from zlib import crc32
+
+from pgdyno.postgres.catalogued_tables import ForeignKey, StoredTable
+from pgdyno.workload.synthesis.columns import has_order, ordered_values
+from pgdyno.workload.synthesis.components import (
+    Component,
+    column_of,
+    components_of,
+    in_order,
+    is_nearly_unique,
+    is_unique_in,
+    nulls_of,
+    used_dependencies,
+)
+from pgdyno.workload.synthesis.fillers import filler
+from pgdyno.workload.synthesis.keys import (
+    CompositeKey,
+    Follower,
+    FurtherPart,
+    Key,
+    PartedKey,
+    SimpleKey,
+    followers_of,
+    referring_values,
+)
+from pgdyno.workload.synthesis.ordered_values import NOTHING_KNOWN, OrderedValues, RowCounts, distinct_values
+from pgdyno.workload.synthesis.ordering import Ordering, kept_share
+from pgdyno.workload.synthesis.rows import Determined, DrawnColumns, TableRows
+
+KEPT_WHOLE = 1000
+"""Rows of a table up to which no share is taken of them: lists of countries would lose their meaning."""
+UNKNOWN_ROWS = 100
+"""Rows of a table that was never analysed."""
+_ROW_BYTES = 24 + 4  # header and line pointer
+
+
+class MadeUpDatabase:
+    """All tables of a database, as they are to be made up. ``share`` is the part of the rows to make."""
+
+    def __init__(self, tables: Collection[StoredTable], share: float, seed: int) -> None:
+        self._tables = {one.oid: one for one in tables}
+        self._members: defaultdict[int, list[StoredTable]] = defaultdict(list)
+        for one in tables:
+            self._members[one.parent or one.oid].append(one)
+        self._share, self._seed = share, seed
+        self._known: dict[tuple[int, tuple[str, ...]], OrderedValues] = {}
+        self._under_way: set[tuple[int, tuple[str, ...]]] = set()
+
+    def rows_of(self, table: StoredTable) -> int:
+        """Return how many rows a table is to have."""
+        if table.rows is None:
+            return UNKNOWN_ROWS
+        return max(min(round(table.rows), KEPT_WHOLE), round(table.rows * self._share))
+
+    def table(self, oid: int) -> TableRows:
+        """Return the rows of a table."""
+        table = self._tables[oid]
+        parts = tuple(self._parts(table))
+        return TableRows(self._limited_rows(table), parts, self.row_bytes(table))
+
+    def row_bytes(self, table: StoredTable) -> int:
+        """Return about how many bytes a row takes, as text and on disk."""
+        widths = ((one.statistics or NOTHING_KNOWN).width_bytes for one in table.columns)
+        return _ROW_BYTES + sum(widths)
+
+    def _limited_rows(self, table: StoredTable, below: frozenset[int] = frozenset()) -> int:
+        """Return how many rows a table has: no more than keys that its unique columns refer to."""
+        rows, below = self.rows_of(table), below | {table.oid}
+        for one in components_of(table):
+            if one.reference is not None and is_unique_in(table, one.columns):
+                others = [other for other in self._members[one.reference.table] if other.oid not in below]
+                rows = min(rows, sum(self._limited_rows(other, below) for other in others) or rows)
+        return rows
+
+    def _parts(self, table: StoredTable) -> Iterator[DrawnColumns]:
+        """Yield the parts of a table, each after those that it depends on."""
+        components = components_of(table)
+        rows = self._limited_rows(table)
+        followers = self._followers(table, components)
+        tied = followers.keys() | {first for first, _ in followers.values()}
+        determined = {its.determined for its in used_dependencies(table)}
+        order = sorted(  # first those that others depend on
+            components,
+            key=lambda one: (
+                one.columns[0] in determined and one.columns not in tied,
+                one.columns in followers,
+            ),
+        )
+        places = {one.columns: number for number, one in enumerate(order)}
+        for one in order:
+            columns = [column_of(table, name) for name in one.columns]
+            seed = self._seed_of(table, one.columns)
+            nulls = nulls_of(columns, rows)
+            if one.reference is None and not has_order(columns[0]):
+                yield DrawnColumns(one.columns, seed, fill=filler(columns[0], seed), nulls=nulls)
+                continue
+            values = self._values(table, one)
+            if one.columns in followers:
+                by, follower = followers[one.columns]
+                yield DrawnColumns(one.columns, seed, values, None, (places[by], follower), nulls=nulls)
+                continue
+            yield DrawnColumns(
+                one.columns,
+                seed,
+                values,
+                self._ordering(table, one),
+                determined=None if one.columns in tied else self._determined(one, table, places),
+                nulls=nulls,
+            )
+
+    def _followers(
+        self, table: StoredTable, components: Sequence[Component]
+    ) -> dict[tuple[str, ...], tuple[tuple[str, ...], Follower]]:
+        """Return the components of composite keys that follow others, with those that they follow."""
+        found: dict[tuple[str, ...], tuple[tuple[str, ...], Follower]] = {}
+        leading: set[tuple[str, ...]] = set()
+        for key in table.keys:
+            parts = [one for one in components if set(one.columns) & set(key)]
+            if len(parts) < 2 or not all(self._is_orderly(table, one) for one in parts):
+                continue
+            if any(is_unique_in(table, one.columns) for one in parts):
+                continue
+            first, *others = in_order(parts, key)
+            if any(one.columns in found.keys() | leading for one in others) or first.columns in found:
+                continue  # of keys that overlap, the first is kept
+            leading.add(first.columns)
+            made = followers_of(
+                [
+                    FurtherPart(
+                        self._values(table, one), not set(one.columns) <= set(key), self._ordering(table, one)
+                    )
+                    for one in others
+                ],
+            )
+            for one, follower in zip(others, made, strict=True):
+                found[one.columns] = first.columns, follower
+        return found
+
+    def _ordering(self, table: StoredTable, one: Component) -> Ordering:
+        """Return the order of a component's values in the table."""
+        values = self._values(table, one)
+        made, seen = values.distribution, column_of(table, one.columns[values.leading]).statistics
+        wanted = 0.0 if seen is None or seen.correlation is None else seen.correlation
+        kept = kept_share(wanted, made.concentration(2), made.concentration(3))
+        return Ordering(made.rows, kept, self._seed_of(table, one.columns))
+
+    def _determined(
+        self, one: Component, table: StoredTable, places: Mapping[tuple[str, ...], int]
+    ) -> Determined | None:
+        """Return the part that a component depends on, by extended statistics."""
+        if one.reference is not None or is_unique_in(table, one.columns):
+            return None
+        for its in used_dependencies(table):
+            if (its.determined,) == one.columns and its.columns in places:
+                by = self._values(table, Component(its.columns)).distribution
+                return Determined(places[its.columns], by.values, its.degree) if by.rows else None
+        return None
+
+    def _is_orderly(self, table: StoredTable, one: Component) -> bool:
+        return one.reference is not None or has_order(column_of(table, one.columns[0]))
+
+    def _values(self, table: StoredTable, one: Component) -> OrderedValues:
+        """Return the values of a component, made once."""
+        name = table.oid, one.columns
+        if name not in self._known:
+            # Of keys that refer to each other, making one may have made this one: it is the one referred to.
+            self._known.setdefault(name, self._new_values(table, one))
+        return self._known[name]
+
+    def _new_values(self, table: StoredTable, one: Component) -> OrderedValues:
+        place, rows = (table.oid, one.columns), self._limited_rows(table)
+        is_unique = is_unique_in(table, one.columns) or is_nearly_unique(table, one)
+        of_rows = rows
+        if not any(set(one.columns) & set(key) for key in table.keys if len(key) > 1):
+            of_rows -= nulls_of([column_of(table, name) for name in one.columns], rows)
+        size = RowCounts(of_rows, table.rows or rows, self._most_repeats(table, one))
+        key = None
+        if one.reference is not None and place not in self._under_way:
+            self._under_way.add(place)
+            try:
+                key = self._key(one.reference)
+            finally:
+                self._under_way.discard(place)
+        if one.reference is not None and key is not None and key.rows:
+            seen = column_of(table, one.columns[key.leading]).statistics or NOTHING_KNOWN
+            original = sum(its.rows or 0 for its in self._members[one.reference.table])
+            return referring_values(seen, key, size, original, is_unique=is_unique)
+        column = column_of(table, one.columns[0])
+        seed = self._seed_of(table, one.columns)
+        made = ordered_values(column, size, is_unique=is_unique, literals=table.literals, seed=seed)
+        if len(one.columns) == 1:
+            return made
+        return replace(made, render=lambda places: made.render(places) * len(one.columns))
+
+    def _most_repeats(self, table: StoredTable, one: Component) -> int | None:
+        """Return how many rows may have the same values here, as other columns of a key tell them apart."""
+        found = None
+        for key in table.keys:
+            parts = in_order([part for part in components_of(table) if set(part.columns) & set(key)], key)
+            if (
+                len(parts) > 1
+                and parts[0].columns == one.columns
+                and all(self._is_orderly(table, part) for part in parts)
+            ):
+                ways = prod(self._ways(table, part, key) for part in parts[1:])
+                found = ways if found is None else min(found, ways)
+        return found
+
+    def _ways(self, table: StoredTable, part: Component, key: Sequence[str]) -> int:
+        """Return how many values a part of a key has within the key's columns."""
+        if set(part.columns) <= set(key):
+            return max(1, self._values(table, part).distribution.values)
+        within = [column_of(table, name) for name in part.columns if name in key]
+        each = (distinct_values(one.statistics or NOTHING_KNOWN, self.rows_of(table)) for one in within)
+        return max(1, round(prod(each)))
+
+    def _key(self, reference: ForeignKey) -> Key | None:
+        """Return the key that a foreign key refers to, with its columns in the foreign key's order."""
+        keys = [self._key_of(one, reference.referenced) for one in self._members[reference.table]]
+        found = [one for one in keys if one is not None and one.rows]
+        if len(found) < len([one for one in keys if one is None or one.rows]) or not found:
+            return None
+        return found[0] if len(found) == 1 else PartedKey(tuple(found))
+
+    def _key_of(self, table: StoredTable, columns: tuple[str, ...]) -> Key | None:
+        """Return the key of one table over these columns, None if they are drawn otherwise."""
+        components = [one for one in components_of(table) if set(one.columns) & set(columns)]
+        drawn = [name for one in components for name in one.columns]
+        if sorted(drawn) != sorted(columns) or not all(self._is_orderly(table, one) for one in components):
+            return None
+        if len(components) == 1:
+            values = self._values(table, components[0])
+            return SimpleKey(values, tuple(drawn.index(name) for name in columns))
+        followers = self._followers(table, components_of(table))
+        first = next((one for one in components if one.columns not in followers), None)
+        others = [one for one in components if one is not first]
+        if first is None or any(followers.get(one.columns, [None])[0] != first.columns for one in others):
+            return None
+        drawn = [name for one in (first, *others) for name in one.columns]
+        return CompositeKey(
+            self._values(table, first),
+            tuple(followers[one.columns][1] for one in others),
+            tuple(drawn.index(name) for name in columns),
+        )
+
+    def _seed_of(self, table: StoredTable, columns: Sequence[str]) -> int:
+        return crc32("\0".join((table.path, *columns)).encode()) ^ self._seed

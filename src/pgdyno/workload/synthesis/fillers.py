@@ -1,0 +1,99 @@
+"""Values of types that statistics say little of: documents, arrays, and types that are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pgdyno.postgres.catalogued_tables import ColumnStatistics, TableColumn
+from pgdyno.workload.synthesis.columns import has_order, ordered_values
+from pgdyno.workload.synthesis.made_up_texts import alphabet_of, made_up_texts
+from pgdyno.workload.synthesis.ordered_values import NOTHING_KNOWN, RowCounts
+from pgdyno.workload.synthesis.ordering import Integers, fractions
+from pgdyno.workload.synthesis.text_columns import TEXTS
+
+Fill = Callable[[Integers], list[str]]
+"""Makes a text for each position."""
+
+_WRAPPED = {
+    "json": ('{"filler": "', '"}'),
+    "jsonb": ('{"filler": "', '"}'),
+    "xml": ("<filler>", "</filler>"),
+    "hstore": ('"filler"=>"', '"'),
+    "tsvector": ("'", "'"),
+    "ltree": ("", ""),
+}
+"""What stands before and after letters in a valid value of a type."""
+_FIXED = {
+    "point": "(0,0)",
+    "macaddr": "02:00:00:00:00:00",
+    "timetz": "12:00:00+00",
+    "money": "1.00",
+    "char": "a",
+    **dict.fromkeys(("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"), "empty"),
+}
+_MOST_ELEMENTS = 1000  # of an array, and bits: arbitrary
+_AROUND_JSONB = 19  # bytes of such a document without its letters
+
+
+def filler(column: TableColumn, seed: int) -> Fill | None:
+    """Return a maker of values for a type without an order; None if no valid ones are known."""
+    seen = column.statistics or NOTHING_KNOWN
+    if column.element is not None:
+        return _array(column, seen, seed)
+    if column.type in _WRAPPED:
+        before, after = _WRAPPED[column.type]
+        around = _AROUND_JSONB if column.type == "jsonb" else len(before + after) + 1
+        return _wrapped(before, after, max(1, seen.width_bytes - around), seed)
+    if column.type in {"bit", "varbit"} and column.modifier <= _MOST_ELEMENTS:
+        bits = "0" * max(1, column.modifier)
+        return lambda positions: [bits] * len(positions)
+    if column.type in _FIXED:
+        fixed = _FIXED[column.type]
+        return lambda positions: [fixed] * len(positions)
+    return None
+
+
+def _wrapped(before: str, after: str, length: int, seed: int) -> Fill:
+    def fill(positions: Integers) -> list[str]:
+        lengths = np.full(len(positions), length, dtype=np.int64)
+        return [
+            f"{before}{one}{after}" for one in made_up_texts(positions, 1, lengths, alphabet_of(()), seed)
+        ]
+
+    return fill
+
+
+def _array(column: TableColumn, seen: ColumnStatistics, seed: int) -> Fill | None:
+    """Return a maker of arrays: of as many elements as on average, as frequent as the common ones."""
+    assert column.element is not None  # noqa: S101 — the caller has looked
+    count = min(_MOST_ELEMENTS, round(seen.element_count if seen.element_count is not None else 1))
+    of = ColumnStatistics(
+        0.0,
+        max(2, (seen.width_bytes - 24) // max(1, count) - 4 if column.element in TEXTS else 8),
+        float(len(seen.elements) or -1),
+        seen.elements,
+        seen.element_frequencies,
+    )
+    element = TableColumn(
+        column.name, column.element, -1, is_not_null=True, labels=column.labels, statistics=of
+    )
+    if not has_order(element):
+        return lambda positions: ["{}"] * len(positions)
+    rows = 1_000_000  # places among which elements are drawn
+    values = ordered_values(element, RowCounts(rows, rows), is_unique=False, literals=frozenset(), seed=seed)
+
+    def fill(positions: Integers) -> list[str]:
+        drawn = [
+            values.at((fractions(positions, seed + number) * rows).astype(np.int64))[0]
+            for number in range(count)
+        ]
+        each = zip(*drawn, strict=True) if drawn else [()] * len(positions)
+        return ["{" + ",".join(map(_quoted, one)) + "}" for one in each]
+
+    return fill
+
+
+def _quoted(element: str) -> str:
+    return '"' + element.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,143 @@
+"""Find workloads by name, and make one from the user's own scripts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from pgdyno.base.errors import UsageError
+from pgdyno.model.experiments.experiment import ResetPolicy
+from pgdyno.model.experiments.workload import (
+    DUMP,
+    USER_SCRIPTS,
+    CapturedLoad,
+    DataSet,
+    PgbenchScripts,
+    Script,
+    Workload,
+)
+from pgdyno.store.plain_file import open_plain
+from pgdyno.workload.bundled import load as bundled_workloads
+from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
+from pgdyno.workload.copy_note import digest_of, read_copy_note
+from pgdyno.workload.workload_files import read_workload
+
+DUMP_SUFFIX = ".dump"
+"""Of the copy of a database, beside the workload's file."""
+_FILE = ".toml"
+_NO_SQL = re.compile(r"/\*.*?\*/|--[^\n]*|^[ \t]*\\(?:[^\n]*\\\r?\n)*[^\n]*", re.DOTALL | re.MULTILINE)
+"""What a script may have besides: comments, and pgbench's own commands, which may take several lines."""
+_RESTORED = 5  # arbitrary: a dump is compressed and has no indexes
+
+
+def find_workloads(
+    names: tuple[str, ...],
+    scripts: tuple[str, ...] = (),
+    scale: int | None = None,
+    generator: str | None = None,
+) -> dict[str, Workload]:
+    """Return workloads by name or file, the user's scripts as one more, all at ``scale`` if it is given.
+
+    ``generator`` issues them instead of our driver.
+    Raises: UsageError for an unknown name, a script that is not there, or a generator that cannot issue one.
+    """
+    known = bundled_workloads()
+    chosen = {}
+    for name in names:
+        if name.endswith(_FILE):
+            captured = captured_workload(Path(name))
+            chosen[captured.name] = captured
+        elif name in known:
+            chosen[name] = known[name]
+        else:
+            listed = ", ".join(sorted(known))
+            raise UsageError(f'no workload "{name}"', hint=f"known: {listed}, or a file that ends in {_FILE}")
+    if scripts:
+        parsed = tuple(parse_script(text) for text in scripts)
+        for script in parsed:
+            _require_sql(script)
+        chosen[USER_SCRIPTS] = Workload(
+            name=USER_SCRIPTS,
+            title=f"pgbench scripts: {', '.join(scripts)}",
+            data_set=PGBENCH_DATA,
+            reset=ResetPolicy.RESTORE,
+            kind=PgbenchScripts(parsed),
+            generator="pgbench",
+        )
+    if generator is not None:
+        chosen = {name: _issued_by(generator, workload) for name, workload in chosen.items()}
+    if scale is None:
+        return chosen
+    if any(workload.captured for workload in chosen.values()):
+        raise UsageError("a captured workload has no scale: it runs on a copy of its database")
+    return {n: replace(w, data_set=replace(w.data_set, scale=scale)) for n, w in chosen.items()}
+
+
+def captured_workload(file: Path) -> Workload:
+    """Return the workload in a file, on the copy of its database that lies beside it.
+
+    Raises: UsageError if either is not there.
+    """
+    captured, dump = read_workload(file), file.with_suffix(DUMP_SUFFIX)
+    try:
+        digest, size_bytes = digest_of(dump), dump.stat().st_size
+    except OSError as error:
+        raise UsageError(
+            f'the copy of the database that "{file}" runs on is not there',
+            detail=f"{dump}: {error.strerror}",
+            hint=f"make it: pgdyno workload copy {file} --dsn …",
+        ) from error
+    data_set = DataSet(
+        name="copy",
+        scale=1,
+        bytes_per_scale=_RESTORED * size_bytes,
+        options={"of": digest},
+        maker=DUMP,
+        dump=str(dump.resolve()),
+        rows=read_copy_note(dump, digest),
+    )
+    return Workload(
+        name=captured.name,
+        title=f"captured from {captured.database} on PostgreSQL {captured.server_version}",
+        data_set=data_set,
+        reset=ResetPolicy.KEEP if captured.is_read_only else ResetPolicy.RESTORE,
+        kind=CapturedLoad(captured),
+        session_settings={"search_path": captured.search_path},
+        protocol=captured.protocol,
+    )
+
+
+def _issued_by(generator: str, workload: Workload) -> Workload:
+    if generator not in workload.generators:
+        raise UsageError(
+            f'the generator "{generator}" cannot issue {workload.name}',
+            hint=f"choose --generator {' or '.join(workload.generators)}",
+        )
+    return replace(workload, generator=generator)
+
+
+def parse_script(text: str) -> Script:
+    """Parse ``FILE[@WEIGHT]``."""
+    name, at, weight = text.rpartition("@")
+    file, count = (name, weight) if at else (text, "1")
+    if not count.isdigit() or int(count) < 1:
+        raise UsageError(f'"{text}" has no valid weight', hint="write --script file.sql@3")
+    try:
+        open_plain(Path(file)).close()
+    except OSError as error:
+        hint = "write --script path/to/file.sql[@weight]"
+        raise UsageError(f'could not read script "{file}"', detail=error.strerror, hint=hint) from error
+    return Script(name=Path(file).name, weight=int(count), file=str(Path(file).resolve()))
+
+
+def _require_sql(script: Script) -> None:
+    """Raise UsageError for a script that sends nothing to the server."""
+    with open_plain(Path(script.file or "")) as file:
+        content = file.read().decode("latin-1")
+    if not _NO_SQL.sub("", content).strip(" \t\r\n;"):
+        raise UsageError(
+            f'script "{script.file}" has no SQL statement',
+            detail="without one, transactions cost the server nothing, and their rate says nothing",
+            hint="add the statements that are to be measured",
+        )

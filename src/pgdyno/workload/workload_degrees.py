@@ -1,0 +1,202 @@
+"""The use case ``explain-degree --workload``: the workers of the statements of a captured workload.
+
+Nothing is executed: parameters have typical values of the planner's statistics, written into the statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from pgdyno.base.errors import ConnectionFailedError, PgdynoError, ServerError, UsageError
+from pgdyno.base.facts import Unknown
+from pgdyno.base.ports import Progress
+from pgdyno.base.text import did_you_mean
+from pgdyno.model.experiments.captured import (
+    ArrayOf,
+    CapturedStatement,
+    CapturedWorkload,
+    ColumnValue,
+    NewKey,
+)
+from pgdyno.plan.degrees.explain_degree import (
+    check_statement,
+    degree_of,
+    inquiry_of,
+    never_with_workers,
+    open_named,
+)
+from pgdyno.postgres.catalogued_tables import ColumnStatistics
+from pgdyno.postgres.connection.connection import Connection, names_database
+from pgdyno.postgres.guc import Guc
+from pgdyno.postgres.inspection.column_statistics import read_column_statistics
+from pgdyno.postgres.inspection.columns import read_columns
+from pgdyno.postgres.inspection.settings import read_settings
+from pgdyno.postgres.parallel_degree import Degree, StatementDegree
+from pgdyno.postgres.planner.parallel_catalog import read_pools
+from pgdyno.postgres.planner.parallel_plan import written_by
+from pgdyno.postgres.planner.sql_text import first_word, has_parameter
+from pgdyno.workload.capture.literals import in_place_of_parameters
+from pgdyno.workload.capture.quoted_texts import quoted_text
+from pgdyno.workload.capture.row_use import with_values_for_returned
+from pgdyno.workload.capture.statements import writing_command
+from pgdyno.workload.capture.typical_values import Value, typical_values
+
+_SHOWN = 40  # characters of a value
+_MOST_SHOWN = 20  # values
+
+
+@dataclass(frozen=True)
+class WorkloadServer:
+    """A server, and a database of it: ``database`` None is the one of the DSN, or else the workload's."""
+
+    dsn: str | None
+    data_directory: Path | None = None
+    database: str | None = None
+
+
+def degrees_of(
+    workload: CapturedWorkload, server: WorkloadServer, progress: Progress
+) -> tuple[StatementDegree, ...]:
+    """Return the degrees of all statements, the one with the largest share first.
+
+    Raises: ServerError, also if none of them can be planned there; DataDirectoryError.
+    """
+    shares = workload.shares
+    with _asked(workload, server) as planned:
+        database = planned.connection.info.dbname
+        progress.step(f"planning {len(workload.statements)} statements in database {database}")
+        rows = (planned.row(one, shares[one.name]) for one in workload.statements)
+        found = sorted(rows, key=lambda one: (-one.share, one.statement))
+    asked = [one for one in found if not one.is_never]
+    if asked and not any(one.degree for one in asked):
+        raise ServerError(
+            f'no statement of "{workload.name}" can be planned in database "{database}"',
+            detail=f"{asked[0].statement}: {asked[0].why_none}",
+            hint="--dbname names another database; connect as the application does",
+        )
+    return tuple(found)
+
+
+def explain_statement(
+    workload: CapturedWorkload, name: str, workers: int | None, server: WorkloadServer
+) -> Degree:
+    """Explain the degree of one statement.
+
+    Raises: UsageError if there is no such statement, or it has no degree; ServerError, DataDirectoryError.
+    """
+    named = {one.name: one for one in workload.statements}
+    if name not in named:
+        raise UsageError(
+            f'the workload "{workload.name}" has no statement "{name}"',
+            hint=f"{did_you_mean(name, named)}without a name, all are listed",
+        )
+    with _asked(workload, server) as planned:
+        return planned.degree(named[name], workers)
+
+
+@contextmanager
+def _asked(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_PlannedWorkload]:
+    """Provide a connection to the server with all that is known of the workload there."""
+    database = server.database
+    if database is None and not names_database(server.dsn):
+        database = workload.database
+    with closing(open_named(server.dsn, server.data_directory, database)) as connection:
+        columns = read_columns(connection, workload.search_path)
+        drawn = with_values_for_returned(workload, columns)
+        wanted = _columns_of(drawn)
+        found = read_column_statistics(connection, [one for one in columns if one.path in wanted])
+        known = {one.path for one in columns}
+        statistics: dict[str, ColumnStatistics | Unknown] = {
+            path: found.get(path) or _no_statistics(path, connection.info.dbname, is_there=path in known)
+            for path in wanted
+        }
+        values = typical_values(drawn, statistics)
+        yield _PlannedWorkload(connection, workload, read_settings(connection), values)
+
+
+def _columns_of(workload: CapturedWorkload) -> frozenset[str]:
+    parameters = (one for kind in workload.transactions for call in kind.calls for one in call.parameters)
+    return frozenset(one.column for one in parameters if isinstance(one, ColumnValue | ArrayOf | NewKey))
+
+
+def _no_statistics(path: str, database: str, *, is_there: bool) -> Unknown:
+    if not is_there:
+        return Unknown(f'the database "{database}" has no column {path}')
+    return Unknown(
+        f"the server shows no statistics of {path}: ANALYZE makes them, for roles that may read the column"
+    )
+
+
+@dataclass(frozen=True)
+class _PlannedWorkload:
+    """A workload on a server; ``values`` are those of its statements' parameters."""
+
+    connection: Connection
+    workload: CapturedWorkload
+    settings: Mapping[str, Guc]
+    values: Mapping[str, Sequence[Value]]
+
+    def row(self, statement: CapturedStatement, share: float) -> StatementDegree:
+        """Return a statement's degree, or why there is none. Raises: ConnectionFailedError."""
+        try:
+            return StatementDegree(statement.name, share, self.degree(statement, None))
+        except ConnectionFailedError:
+            raise
+        except (UsageError, ServerError) as error:
+            is_never = _command_without_workers(statement) is not None
+            return StatementDegree(statement.name, share, None, _said(error), is_never)
+
+    def degree(self, statement: CapturedStatement, workers: int | None) -> Degree:
+        """Explain a statement. Raises: UsageError if it has no degree; ServerError."""
+        if command := _command_without_workers(statement):
+            raise never_with_workers(command)
+        sql, texts = self._written(statement)
+        check_statement(sql)
+        inquiry = inquiry_of(self.connection, sql, self.settings, self.workload.search_path)
+        plan = inquiry.plan({})
+        if command := written_by(plan):
+            raise never_with_workers(command)
+        found = degree_of(inquiry, plan, read_pools(self.connection, self.settings), workers)
+        return replace(found, notes=(*found.notes, _note(texts))) if texts else found
+
+    def _written(self, statement: CapturedStatement) -> tuple[str, Mapping[int, str]]:
+        """Return a statement with values in place of its parameters, and those. Raises: UsageError."""
+        if statement.name not in self.values and has_parameter(statement.sql):
+            raise UsageError(f'no transaction calls "{statement.name}", which would tell its parameters')
+        texts: dict[int, str] = {}
+        for number, value in enumerate(self.values.get(statement.name, ()), 1):
+            if isinstance(value, Unknown):
+                raise UsageError(
+                    f'no typical value of ${number} of "{statement.name}" is known', detail=value.reason
+                )
+            texts[number] = quoted_text(value)
+        sql = in_place_of_parameters(statement.sql, texts)
+        if "\0" in sql:
+            raise UsageError(f'"{statement.name}" has a NUL character, which no text of PostgreSQL has')
+        return sql, texts
+
+
+def _command_without_workers(statement: CapturedStatement) -> str | None:
+    """Return the command of a statement that writes rows, or begins or ends a transaction; None of others."""
+    return writing_command(statement.sql) if statement.is_prepared else first_word(statement.sql).upper()
+
+
+def _note(texts: Mapping[int, str]) -> str:
+    shown = [f"${number} = {_short(text)}" for number, text in islice(texts.items(), _MOST_SHOWN)]
+    more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
+    return (
+        f"planned with {', '.join(shown)}{more}: typical values of the planner's statistics; others can have "
+        "other workers, where partitions are pruned or other numbers of rows are found"
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _said(error: PgdynoError) -> str:
+    return f"{error.message}: {error.detail}" if error.detail else error.message

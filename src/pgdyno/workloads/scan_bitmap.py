@@ -1,7 +1,0 @@
-"""Bitmap heap scans: pages far apart that are known beforehand."""
-
-from __future__ import annotations
-
-from pgdyno.workloads._scans import scans
-
-WORKLOADS = scans("scan-bitmap", "bitmap heap scan of one row in 200")

@@ -1,7 +1,0 @@
-"""Index scans over rows that lie together."""
-
-from __future__ import annotations
-
-from pgdyno.workloads._scans import scans
-
-WORKLOADS = scans("scan-index", "index scan of one row in 20, in the order of the rows")

@@ -1,0 +1,139 @@
+"""Builds for another machine: never chosen, never measured, never put in the place of a server in use."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.fix_builds import MANIFEST
+from tests.fix_progress import Remembered
+
+from pgdyno.base.errors import RefusedError, UsageError
+from pgdyno.builds.baseline_build import find_baseline_build
+from pgdyno.builds.built_servers import find_build
+from pgdyno.builds.inventory import diff_builds, list_builds
+from pgdyno.builds.known_builds import known_builds
+from pgdyno.builds.product.manifest import Manifest, dump_manifest, parse_manifest
+from pgdyno.builds.servers import list_servers
+from pgdyno.builds.switching import interchange
+from pgdyno.cli.build import command
+from pgdyno.measure.arenas import opening
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.registry import find_installation
+from pgdyno.postgres.process.workspace import Workspace
+
+Install = Callable[[Manifest], Path]
+FOREIGN = "aarch64" if platform.machine() != "aarch64" else "x86_64"
+OTHER = replace(MANIFEST, name="built-0000000000ff", machine=FOREIGN)
+EMULATED = Installation(Path("/opt/pg/bin"), "18.6", 18, "built-0000000000ff", FOREIGN)
+HEADER = (
+    b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00" + (b"\xb7\x00" if FOREIGN == "aarch64" else b"\x3e\x00")
+)
+
+
+@pytest.fixture
+def install_other(install_build: Install) -> Install:
+    """Put a build into the workspace whose program is for another machine, and for no emulator here."""
+
+    def installed(manifest: Manifest) -> Path:
+        prefix = install_build(manifest)
+        (prefix / "bin/postgres").write_bytes(HEADER)
+        return prefix
+
+    return installed
+
+
+def test_a_plan_does_not_choose_it(
+    install_build: Install, install_other: Install, builds_place: Workspace
+) -> None:
+    assert MANIFEST.verified is not None
+    emulated = replace(MANIFEST.verified, is_emulated=True)
+    install_other(OTHER)
+    install_build(replace(MANIFEST, verified=emulated))  # brought by a package to the machine that it is for
+    assert known_builds(builds_place, Path("/elsewhere/bin")) == ()
+    said = "verified, emulated: 353 tests of PostgreSQL's own, 40 crashes, "
+    assert said in CliRunner().invoke(command, ["list"]).output
+
+
+def test_it_is_listed_with_its_machine_and_does_not_become_the_newest(
+    install_build: Install, install_other: Install, builds_place: Workspace
+) -> None:
+    os.utime(install_build(MANIFEST), (1_000_000, 1_000_000))
+    install_other(OTHER)
+    assert [one.manifest.name for one in list_builds()] == [OTHER.name, MANIFEST.name]
+    assert (
+        f"{OTHER.name}   18.6     debian:18, for {FOREIGN}, " in CliRunner().invoke(command, ["list"]).output
+    )
+    assert find_build("built", builds_place)[1].name == MANIFEST.name
+    assert find_installation("built", builds_place).bin_directory.parent.name == MANIFEST.name
+    assert [(one.what, one.second) for one in diff_builds(MANIFEST.name, OTHER.name)] == [
+        ("machine", FOREIGN)
+    ]
+
+
+def test_alone_it_is_not_the_newest_either(install_other: Install, builds_place: Workspace) -> None:
+    install_other(OTHER)
+    with pytest.raises(UsageError) as caught:
+        find_build("built", builds_place)
+    assert caught.value.detail == f"there are: {OTHER.name}"
+    assert "built" not in {one.name for one in list_servers()}
+
+
+def test_where_nothing_emulates_it_that_is_the_reason(install_other: Install) -> None:
+    install_other(OTHER)
+    listed = {one.name: one for one in list_servers()}[OTHER.name]
+    assert listed.version is None
+    assert listed.failure == (
+        f"it is for {FOREIGN}: that takes an emulator that the kernel knows, and its libraries"
+    )
+
+
+def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place: Workspace) -> None:
+    assert builds_place.root.is_dir()
+    monkeypatch.setattr(opening, "find_installation", lambda *_: EMULATED)
+    variants = [Variant("plain", server=EMULATED.name)]
+    with (
+        pytest.raises(RefusedError) as caught,
+        open_scratch_arena(None, variants, Remembered(), is_isolated=False),
+    ):
+        pytest.fail("it was opened")
+    assert str(caught.value) == (
+        "built-0000000000ff is not measured here: it runs emulated\n"
+        f"DETAIL:  its programs are for {FOREIGN}: their speed here is the emulator's\n"
+        "HINT:  measure it on such a machine, where pgdyno build deb takes it"
+    )
+
+
+def test_a_server_in_use_is_not_switched_to_it() -> None:
+    with pytest.raises(RefusedError) as caught:
+        interchange._require_cpu(EMULATED)
+    assert caught.value.message == f"built-0000000000ff is for another machine: {FOREIGN}"
+
+
+def test_what_it_is_held_against_is_for_the_same_machine(
+    install_build: Install, install_other: Install, builds_place: Workspace
+) -> None:
+    assert MANIFEST.optimised is not None
+    plain = replace(MANIFEST.optimised, recipe="o2", target=None)
+    install_build(replace(MANIFEST, optimised=plain, configure=("--with-icu",)))
+    asked = ("--with-icu", "--host=aarch64-linux-gnu")
+    assert find_baseline_build(MANIFEST.tarball_sha256, asked, builds_place) is None
+    install_build(replace(OTHER, optimised=plain, configure=asked))
+    found = find_baseline_build(MANIFEST.tarball_sha256, asked, builds_place)
+    assert found is not None
+    assert found.name == OTHER.name
+
+
+def test_what_an_older_pgdyno_has_built_is_for_this_machine() -> None:
+    written = json.loads(dump_manifest(MANIFEST))
+    del written["machine"]
+    assert parse_manifest(json.dumps(written)) == MANIFEST
+    assert MANIFEST.machine == platform.machine()

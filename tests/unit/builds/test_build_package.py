@@ -1,0 +1,81 @@
+"""What is not to be handed on is not packaged, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_builds import MANIFEST
+from tests.fix_progress import Remembered
+
+from pgdyno.base.errors import InstallationError, RefusedError, UsageError
+from pgdyno.builds.package import package_build
+from pgdyno.builds.product.debian_packing import require_tools
+from pgdyno.builds.product.manifest import Manifest
+from pgdyno.postgres.process.workspace import Workspace
+
+
+def refusal(name: str, place: Workspace) -> str:
+    with pytest.raises(RefusedError) as caught:
+        package_build(name, place.root, Remembered())
+    return str(caught.value)
+
+
+def test_what_is_not_verified_is_not_packaged(
+    install_build: Callable[[Manifest], Path], builds_place: Workspace
+) -> None:
+    install_build(replace(MANIFEST, verified=None))
+    assert refusal("built", builds_place) == (
+        "built-00000000000a is not verified\n"
+        "DETAIL:  its last verification failed; a failed build is not packaged\n"
+        "HINT:  pgdyno build verify built-00000000000a tries it again"
+    )
+
+
+def test_what_is_not_finished_is_not_packaged(builds_place: Workspace) -> None:
+    unfinished = builds_place.builds() / "built-00000000000a"
+    unfinished.mkdir()
+    assert refusal("built-00000000000a", builds_place) == (
+        "built-00000000000a is not finished, or has failed\n"
+        f"DETAIL:  it is still in {unfinished}, and was not installed\n"
+        "HINT:  ask pgdyno build for the same again: it goes on where it stopped"
+    )
+
+
+def test_servers_of_server_install_are_not_packaged(builds_place: Workspace) -> None:
+    assert refusal("source-17", builds_place) == (
+        "source-17 is not packaged\n"
+        "DETAIL:  pgdyno server install has made it: it is not verified, and works only where it is\n"
+        "HINT:  pgdyno build --source debian:17 --recipe o2 makes a plain one that can be"
+    )
+
+
+def test_a_name_that_is_none_is_answered_with_those_that_are(builds_place: Workspace) -> None:
+    with pytest.raises(UsageError, match=r'there is no build "\.\./built"'):
+        package_build("../built", builds_place.root, Remembered())
+
+
+def test_the_directory_must_be_there(
+    install_build: Callable[[Manifest], Path], builds_place: Workspace
+) -> None:
+    install_build(MANIFEST)
+    with pytest.raises(UsageError) as caught:
+        package_build("built", builds_place.root / "nowhere", Remembered())
+    assert str(caught.value) == (
+        f'--output "{builds_place.root}/nowhere" is no directory\nHINT:  make it, or name another'
+    )
+
+
+def test_missing_tools_are_named_with_their_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "dpkg-deb").write_text("#!/bin/sh\n")
+    (tmp_path / "dpkg-deb").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InstallationError) as caught:
+        require_tools()
+    assert str(caught.value) == (
+        "Debian packages cannot be made here yet\n"
+        "DETAIL:  missing: dpkg-shlibdeps, objdump\n"
+        "HINT:  apt-get install dpkg-dev binutils"
+    )

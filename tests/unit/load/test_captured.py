@@ -1,0 +1,135 @@
+"""A captured workload as our driver is told it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.base.errors import UsageError
+from pgdyno.load.captured import ColumnDraws, captured_options
+from pgdyno.model.experiments.captured import (
+    ArrayOf,
+    Between,
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    CapturedWorkload,
+    ColumnValue,
+    Constant,
+    Letters,
+    NewKey,
+    OneOf,
+    Parameter,
+    ReturnedValue,
+    SameValue,
+    Uuid,
+)
+from pgdyno.postgres.statement_counts import Seen
+
+ANY = {"draw": "integer", "low": 1, "high": 9}
+DRAWS = ColumnDraws({"public.t.a": ANY}, {"public.t.a": 9})
+
+
+def workload(*calls: CapturedCall) -> CapturedWorkload:
+    seen = Seen(1, 1.0, 1, 1, 0)
+    statements = (
+        CapturedStatement("one", "SELECT $1", seen),
+        CapturedStatement("two", "SELECT $1, $2", seen, is_prepared=False),
+    )
+    return CapturedWorkload("w", "18", 1, "d", 1.0, 1, statements, (CapturedTransaction(2.5, calls),))
+
+
+def test_statements_and_transactions_are_told_by_place() -> None:
+    options = captured_options(workload(CapturedCall("two", 1.5), CapturedCall("one", 1.0)), DRAWS)
+    assert options == {
+        "statements": [
+            {"name": "one", "sql": "SELECT $1", "prepared": True},
+            {"name": "two", "sql": "SELECT $1, $2", "prepared": False},
+        ],
+        "transactions": [
+            {
+                "weight": 2.5,
+                "calls": [
+                    {"statement": 1, "times": 1.5, "parameters": []},
+                    {"statement": 0, "times": 1.0, "parameters": []},
+                ],
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameter", "draw"),
+    [
+        (ColumnValue("public.t.a"), ANY),
+        (ArrayOf("public.t.a", 3), {"draw": "array", "of": ANY, "length": 3}),
+        (ReturnedValue(2, "one"), {"draw": "returned", "call": 0, "column": 1}),
+        (NewKey("public.t.a"), {"draw": "sequence", "start": 10, "part": 0, "parts": 1}),
+        (Uuid(), {"draw": "uuid"}),
+        (
+            Between(1, 9, "zipfian"),
+            {"draw": "integer", "low": 1, "high": 9, "distribution": "zipfian"},
+        ),
+        (OneOf(("a", "b"), (3.0, 1.0)), {"draw": "one-of", "values": ["a", "b"], "weights": [3.0, 1.0]}),
+        (
+            OneOf(("a", "b"), nulls=2.0),
+            {
+                "draw": "mixture",
+                "parts": [
+                    [2.0, {"draw": "one-of", "values": ["a", "b"], "weights": []}],
+                    [2.0, {"draw": "null"}],
+                ],
+            },
+        ),
+        (Between(-5, 5), {"draw": "integer", "low": -5, "high": 5}),
+        (Letters(2, 3), {"draw": "text", "least": 2, "most": 3}),
+        (Constant("x"), {"draw": "constant", "value": "x"}),
+        (Constant(None), {"draw": "null"}),
+        (SameValue(1, "one", plus=3), {"draw": "same-as", "call": 0, "parameter": 0, "plus": 3}),
+    ],
+)
+def test_each_parameter_is_drawn_in_its_way(parameter: Parameter, draw: object) -> None:
+    calls = CapturedCall("one", 1.0, (Constant("first"),)), CapturedCall("two", 1.0, (parameter,))
+    options = captured_options(workload(*calls), DRAWS)
+    assert options["transactions"][0]["calls"][1]["parameters"] == [draw]
+
+
+def test_a_parameter_of_the_same_call_is_told_by_that_call() -> None:
+    calls = CapturedCall("one", 1.0), CapturedCall("two", 1.0, (Constant("x"), SameValue(1, plus=9)))
+    options = captured_options(workload(*calls), DRAWS)
+    same = {"draw": "same-as", "call": 1, "parameter": 0, "plus": 9}
+    assert options["transactions"][0]["calls"][1]["parameters"][1] == same
+
+
+def test_the_same_as_a_returned_value_is_that_value() -> None:
+    calls = (
+        CapturedCall("one", 1.0),
+        CapturedCall("two", 1.0, (ReturnedValue(1, "one"), SameValue(1), SameValue(1, "two"))),
+    )
+    returned = {"draw": "returned", "call": 0, "column": 0}
+    assert captured_options(workload(*calls), DRAWS)["transactions"][0]["calls"][1]["parameters"] == [
+        returned,
+        returned,
+        returned,
+    ]
+    wider = CapturedCall("two", 1.0, (ReturnedValue(1, "one"), SameValue(1, plus=2)))
+    with pytest.raises(UsageError, match="nothing can be added to a returned value"):
+        captured_options(workload(calls[0], wider), DRAWS)
+
+
+def test_what_is_not_there_is_named() -> None:
+    with pytest.raises(UsageError, match='calls the statement "none", which is not there') as caught:
+        captured_options(workload(CapturedCall("none", 1.0)), DRAWS)
+    assert caught.value.hint == "known: one, two"
+    with pytest.raises(UsageError, match='no earlier call of the transaction is of "two"'):
+        captured_options(workload(CapturedCall("one", 1.0, (SameValue(1, "two"),))), DRAWS)
+    with pytest.raises(UsageError, match="nothing is known of the column"):
+        captured_options(workload(CapturedCall("one", 1.0, (ColumnValue("public.t.z"),))), DRAWS)
+
+
+def test_two_parameters_that_draw_new_keys_of_a_column_draw_different_ones() -> None:
+    new = NewKey("public.t.a")
+    options = captured_options(
+        workload(CapturedCall("one", 1.0, (new,)), CapturedCall("two", 1.0, (new,))), DRAWS
+    )
+    drawn = [call["parameters"][0] for call in options["transactions"][0]["calls"]]
+    assert [(one["part"], one["parts"]) for one in drawn] == [(0, 2), (1, 2)]

@@ -1,0 +1,88 @@
+"""Blocks that do not count, wholly or in part, in tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.golden.synthetic import experiment
+
+from pgdyno.measure.view.void_blocks import drain_table, left_out_table, void_block_table, void_rule_table
+from pgdyno.model.experiments.experiment import ArmBlock, Block
+from pgdyno.results.page import render_page
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+def test_ends_of_turns_are_shown_by_variant_with_the_largest_difference_in_a_block() -> None:
+    def block(index: int, default: float, plan: float, apart: float) -> Block:
+        arms = (
+            ArmBlock("default", 1, 1.0, {"drain_share": default}),
+            ArmBlock("plan", 1, 1.0, {"drain_share": plan}),
+        )
+        return Block("sysbench-read-write", 0, index, 0, arms, audit={"drain_share_difference": apart})
+
+    blocks = (block(0, 0.08, 0.10, 0.02), block(1, 0.10, 0.11, 0.01))
+    assert drain_table(replace(experiment(), blocks=blocks)).rows == (
+        ("sysbench-read-write", "default", f"9.0{NBSP}%", f"10.0{NBSP}%", f"2.0{NBSP}%"),
+        ("sysbench-read-write", "plan", f"10.5{NBSP}%", f"11.0{NBSP}%", f"2.0{NBSP}%"),
+    )
+    page = render_page(replace(experiment(), blocks=blocks))
+    assert "Ends of turns, in which transactions end and none begins" in page
+
+
+def test_where_the_ends_of_turns_were_not_recorded_there_is_no_table_of_them() -> None:
+    assert drain_table(experiment()).rows == ()
+    assert "Ends of turns" not in render_page(experiment())
+
+
+def test_every_threshold_is_printed_beside_the_worst_value_seen() -> None:
+    rows = {row[0]: row[1:] for row in void_rule_table(experiment()).rows}
+    assert rows["CPU time stolen by the hypervisor"] == (
+        f"above 10{NBSP}%, and twice the median",
+        f"14.2{NBSP}%",
+    )
+    assert rows["void blocks, then the report begins with it"] == (f"above 30{NBSP}%", f"2 of 24 (8{NBSP}%)")
+
+
+def test_the_largest_part_that_was_left_out_of_a_block_is_shown() -> None:
+    base = experiment()
+    first = replace(base.blocks[0], audit={**base.blocks[0].audit, "left_out_share": 1 / 6})
+    disturbed = replace(base, blocks=(first, *base.blocks[1:]))
+    rows = {row[0]: row[1:] for row in void_rule_table(disturbed).rows}
+    assert rows["part of a block left out for that"] == ("half", f"16.7{NBSP}%")
+    assert left_out_table(disturbed).rows == ((first.workload, "1", "1", f"16.7{NBSP}%"),)
+    assert left_out_table(base).rows == ()
+    assert "Blocks of which a part is left out" in render_page(disturbed)
+    assert "Blocks of which a part is left out" not in render_page(base)
+    assert "part of a block left out for that" not in {row[0] for row in void_rule_table(base).rows}
+
+
+def test_turns_that_load_hosts_began_apart_have_a_rule_where_there_were_several() -> None:
+    base, rule = experiment(), "a variant's turns that load hosts may have begun too far apart"
+    assert rule not in {row[0] for row in void_rule_table(base).rows}
+    first = replace(base.blocks[0], audit={**base.blocks[0].audit, "apart_share": 0.125})
+    rows = {row[0]: row[1:] for row in void_rule_table(replace(base, blocks=(first, *base.blocks[1:]))).rows}
+    assert rows[rule] == (f"above 20{NBSP}%", f"12.5{NBSP}%")
+
+
+def test_audits_that_were_not_read_say_so() -> None:
+    base = experiment()
+    blind = replace(base, blocks=tuple(replace(block, audit={}) for block in base.blocks))
+    assert void_rule_table(blind).rows[0][2] == "not read"
+
+
+def test_void_blocks_are_listed_with_their_reasons() -> None:
+    assert void_block_table(experiment()).rows == (
+        (
+            "sysbench-read-write",
+            "1",
+            "1",
+            "12.9% of the CPU time went to processes that are not ours (limit 10%)",
+        ),
+        (
+            "sysbench-read-only",
+            "4",
+            "2",
+            "14.2% of the CPU time was stolen by the hypervisor (limit 10%)",
+        ),
+    )

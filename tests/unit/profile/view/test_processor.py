@@ -1,0 +1,169 @@
+"""What the processor did, as tables: counted with intervals, simulated without, and never mistaken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.profile.view.test_profile_page import HOSTILE, PROFILE
+
+from pgdyno.profile.records.code_layout import Elsewhere, HotCode, PageHeat, TextLayout
+from pgdyno.profile.records.data_misses import DataMisses, StructureMisses
+from pgdyno.profile.records.microarchitecture import EventCount, Mean, Microarchitecture, SlotShare
+from pgdyno.profile.view.code_strip import by_origin, code_notes, code_table
+from pgdyno.profile.view.processor import processor_notes, processor_tables
+from pgdyno.profile.view.profile_page import render_profiles
+from pgdyno.report.charts.heat_strip import HeatCell, Strip, heat_strips, style_of
+from pgdyno.report.charts.svg import Caption
+
+COUNTED = Microarchitecture(
+    source="hardware counters",
+    is_simulated=False,
+    events=(
+        EventCount("instructions", Mean(2_000_000.0, 1_900_000.0, 2_100_000.0), "instructions"),
+        EventCount("L1i misses", Mean(50_000.0, 49_000.0, 51_000.0), "l1i_cache_refill", ran=0.25),
+    ),
+    slots=(
+        SlotShare("frontend bound", 1, Mean(0.4, 0.39, 0.41)),
+        SlotShare("slow: decoding", 2, Mean(0.1), "frontend bound"),
+    ),
+    ipc=Mean(0.75, 0.7, 0.8),
+    remarks=("counters took turns",),
+)
+SIMULATED = Microarchitecture(
+    source="simulated: callgrind 3.19.0",
+    is_simulated=True,
+    events=(
+        EventCount("instructions", Mean(1_500_000.0), "Ir"),
+        EventCount("L2 misses", Mean(30.0), "ILmr + DLmr + DLmw"),
+    ),
+    repeats_within=0.0012,
+)
+MISSES = DataMisses(
+    source="simulated: a trace by lackey 3.19.0",
+    transactions=135,
+    instructions=37_300.0,
+    structures=(
+        StructureMisses("B-tree pages", 75.0, 9.0, ("_bt_compare", HOSTILE)),
+        StructureMisses("others", 25.0, 3.0),
+    ),
+    remarks=("of one session alone",),
+)
+LAYOUT = TextLayout(
+    program="postgres",
+    source="simulated: callgrind 3.19.0",
+    unit="instructions",
+    is_simulated=True,
+    counted=1000,
+    pages=300,
+    heat=(PageHeat(2, 0.9, HOSTILE), PageHeat(250, 0.1, "")),
+    coverage=(HotCode(0.9, 4000, 70, 1, 1), HotCode(0.99, 5000, 90, 2, 1)),
+    elsewhere=(Elsewhere("libc.so.6", 0.05),),
+    remarks=("stripped",),
+)
+
+
+def test_what_was_counted_has_intervals_shares_of_slots_and_its_events() -> None:
+    slots, events = processor_tables(replace(PROFILE, counted=COUNTED))
+    assert slots.rows == (
+        ("frontend bound", "40.0\xa0%", "39.0 … 41.0 %"),
+        ("of it, slow: decoding", "10.0\xa0%", "–"),
+    )
+    assert events.rows == (
+        ("instructions", "2,000,000", "1,900,000 … 2,100,000", "–", "instructions"),
+        ("L1i misses", "50,000", "49,000 … 51,000", "25.00", "l1i_cache_refill, 25% of the time"),
+        ("instructions per cycle", "0.75", "0.70 … 0.80", "–", "–"),
+    )
+    assert events.caption.endswith("counted")
+
+
+def test_what_was_simulated_is_called_so_and_has_no_interval() -> None:
+    profile = replace(PROFILE, simulated=SIMULATED)
+    [events] = processor_tables(profile)
+    assert events.caption.endswith("simulated")
+    assert events.rows == (
+        ("instructions", "1,500,000", "–", "Ir"),
+        ("L2 misses", "30.0", "0.02", "ILmr + DLmr + DLmw"),
+    )
+    assert events.columns[0].title == "Simulated"
+    assert "simulated: instructions of two equal runs were 0.120% apart" in [*processor_notes(profile)]
+
+
+def test_data_misses_by_structure_add_up_and_are_called_simulated() -> None:
+    [table] = processor_tables(replace(PROFILE, data_misses=MISSES))
+    assert table.caption == "Data misses by structure, simulated, per transaction"
+    assert table.columns[0].title == "Simulated"
+    assert table.rows == (
+        ("B-tree pages", "75.0", "75.0\xa0%", "9.0", "75.0\xa0%", f"_bt_compare, {HOSTILE}"),
+        ("others", "25.0", "25.0\xa0%", "3.0", "25.0\xa0%", "–"),
+        ("all data misses", "100", "100.0\xa0%", "12.0", "100.0\xa0%", "–"),
+    )
+    assert table.totals == 1
+
+
+def test_how_far_the_trace_is_from_callgrinds_count_is_said() -> None:
+    misses = EventCount("L1d misses", Mean(80.0), "D1mr + D1mw")
+    counted = replace(SIMULATED, events=(SIMULATED.events[0], misses))
+    said = [*processor_notes(replace(PROFILE, simulated=counted, data_misses=MISSES))]
+    source, callgrind, limits = said[-3:]
+    assert source == "Data misses by structure: simulated: a trace by lackey 3.19.0; 135 transactions"
+    assert callgrind == (
+        "simulated: the trace has 37,300 instructions and 100 L1d misses per transaction; callgrind, whose "
+        "run is longer, 1,500,000 and 80.0: prepared statements that run rarely are still planned each time "
+        "in the trace"
+    )
+    assert limits == "of one session alone"
+
+
+def test_a_session_without_misses_has_no_shares() -> None:
+    nothing = replace(MISSES, structures=(StructureMisses("B-tree pages", 2.0, 0.0),))
+    [table] = processor_tables(replace(PROFILE, data_misses=nothing))
+    assert table.rows[0] == ("B-tree pages", "2.0", "100.0\xa0%", "0.0", "–", "–")
+    assert table.rows[1][3:5] == ("0.0", "–")
+
+
+def test_a_profile_without_either_has_no_tables() -> None:
+    assert [*processor_tables(PROFILE)] == []
+    assert [*processor_notes(PROFILE)] == []
+
+
+def test_layouts_that_are_known_alike_are_compared() -> None:
+    sampled = replace(LAYOUT, is_simulated=False, unit="samples", coverage=(HotCode(0.9, None, 60, 1, 1),))
+    profiles = (
+        replace(PROFILE, layouts=(sampled, LAYOUT)),
+        replace(PROFILE, variant="other", layouts=(LAYOUT,)),
+    )
+    of_samples, of_simulations = by_origin(profiles)
+    assert [variant for variant, _ in of_simulations] == ["default", "other"]
+    assert code_table(of_samples).rows == (("default", "90%", "–", "60", "1 of 300", "1"),)
+    table = code_table(of_simulations)
+    assert table.rows[1] == ("default", "99%", "about 5,000", "90", "2 of 300", "1")
+    assert "simulated" in table.caption
+    assert "other, code by place (simulated): not in postgres, and not shown: libc.so.6 5.0%" in [
+        *code_notes(profiles)
+    ]
+    assert "other, code by place (simulated): stripped" in [*code_notes(profiles)]
+
+
+def test_a_page_shows_strips_and_tables_and_runs_nothing() -> None:
+    found = replace(PROFILE, counted=COUNTED, simulated=SIMULATED, data_misses=MISSES, layouts=(LAYOUT,))
+    page = render_profiles((found,))
+    assert "<script>" not in page
+    assert "mostly &lt;script&gt;" in page
+    assert page.index('id="profile-1"') < page.index('id="code"') < page.index('id="notes"')
+    assert "top-down, counted" in page
+    assert "for a transaction, simulated" in page
+    assert "Data misses by structure, simulated" in page
+
+
+def test_a_strip_has_a_cell_for_each_page_in_rows_as_wide_as_the_chart() -> None:
+    strip = Strip("a", 10, (HeatCell(0, 0.5, "first"), HeatCell(9, 0.0001, "last")))
+    drawn = str(heat_strips(Caption("code", "code", "code"), (strip,), width=31.0))
+    # 4 cells of 8 px in 31 px (the last has no gap after it), so 10 cells take three rows.
+    assert drawn.count('class="heat heat-none"') == 3
+    assert '<title>first</title><rect x="0" y="18" width="7" height="7" class="heat heat-0"/>' in drawn
+    assert '<title>last</title><rect x="8" y="34" width="7" height="7" class="heat heat-4"/>' in drawn
+
+
+def test_styles_go_by_the_share() -> None:
+    shares = (0.5, 0.01, 0.002, 0.0005, 0.00001)
+    assert [style_of(share) for share in shares] == [f"heat heat-{step}" for step in range(5)]

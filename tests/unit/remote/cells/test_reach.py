@@ -1,0 +1,180 @@
+"""Cells that are refused before any host is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fix_progress import Remembered
+
+from pgdyno.base.errors import RemoteHostError, UsageError
+from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
+from pgdyno.remote.answers import FactsAnswer
+from pgdyno.remote.cells.load_program import OWN_SYSBENCH, sent_driver
+from pgdyno.remote.cells.reach import ReachedLoadHost, _explained, _usable, reach_load_hosts
+
+DRIVER = sent_driver(Path("pgdyno-driver"))
+SERVER = CellHost("db1", HostRole.SERVER, "db1")
+LOAD = CellHost("client1", HostRole.LOAD, "client1")
+
+
+def refused(*loads: CellHost, address: str | None = "198.51.100.7") -> UsageError:
+    cell = CellHosts(replace(SERVER, address=address), loads)
+    with pytest.raises(UsageError) as caught:
+        reach_load_hosts(cell, DRIVER, Remembered())
+    return caught.value
+
+
+def test_a_server_on_another_machine_is_refused() -> None:
+    error = refused(LOAD)
+    assert error.message == "db1 (198.51.100.7) is not this machine"
+    assert error.detail == "servers under test listen there for load hosts"
+    assert error.hint == "correct address in [hosts.db1]: it is one of the server's host's own"
+
+
+def test_the_servers_address_has_to_be_named() -> None:
+    error = refused(LOAD, address=None)
+    assert error.message == "hosts.toml does not say where load hosts reach db1"
+    assert error.hint == "give [hosts.db1] its address: address = …"
+
+
+def test_an_address_that_no_other_host_reaches_is_refused() -> None:
+    error = refused(LOAD, address="127.0.1.1")
+    assert error.message == "no other host reaches db1 at 127.0.1.1"
+    assert error.detail == "it is of this host alone"
+    assert error.hint == "give [hosts.db1] the address of a network: address = …"
+
+
+def test_an_address_of_one_network_card_is_refused() -> None:
+    error = refused(LOAD, address="fe80::1%lo")
+    assert error.message.startswith("no other host reaches db1 at fe80::1")
+    assert error.detail == "it is a link-local address, which each host reaches by a network card of its own"
+
+
+def test_a_name_that_is_unknown_is_refused() -> None:
+    assert refused(LOAD, address="no-such-name.invalid").message.startswith(
+        "db1 (no-such-name.invalid) is no address that can be listened on: "
+    )
+
+
+OURS = FactsAnswer(
+    host_name="db1",
+    user="ada",
+    sudo="",
+    address="10.0.0.1",
+    boot_id="a",
+    kernel="6.1",
+    machine="x86_64",
+    cpu_model="",
+    cpus=[0, 1],
+    memory_bytes=1 << 30,
+    python="3.11",
+    is_synchronised=True,
+    postgresql=[],
+    pgdyno=None,
+)
+THEIRS = OURS.model_copy(update={"boot_id": "b", "cpus": [0, 2, 3]})
+
+
+def test_a_load_host_has_all_its_cpus_unless_the_file_names_some() -> None:
+    assert _usable(LOAD, THEIRS, OURS, DRIVER) == (0, 2, 3)
+    assert _usable(replace(LOAD, cpus=(2,)), THEIRS, OURS, DRIVER) == (2,)
+
+
+@pytest.mark.parametrize(
+    ("host", "change", "said"),
+    [
+        (LOAD, {"boot_id": "a"}, "client1 is this machine: its load would take the server's CPUs"),
+        (
+            LOAD,
+            {"machine": "riscv64"},
+            "client1 is riscv64, and this machine x86_64: pgdyno-driver does not run there",
+        ),
+        (
+            replace(LOAD, cpus=(1, 2, 4)),
+            {},
+            "hosts.toml gives client1 CPUs that may not be used there: 1, 4",
+        ),
+    ],
+)
+def test_a_load_host_that_cannot_issue_load_is_refused(
+    host: CellHost, change: dict[str, str], said: str
+) -> None:
+    with pytest.raises(RemoteHostError) as caught:
+        _usable(host, THEIRS.model_copy(update=change), OURS, DRIVER)
+    assert caught.value.message == said
+
+
+def test_sysbench_may_run_on_a_load_host_of_another_architecture() -> None:
+    assert _usable(LOAD, THEIRS.model_copy(update={"machine": "riscv64"}), OURS, OWN_SYSBENCH) == (0, 2, 3)
+
+
+def test_a_load_host_without_sysbench_is_told() -> None:
+    error = explained("sysbench is not installed on this host: it is not on the PATH (/usr/bin:/bin)\n")
+    assert error.message == "sysbench is not installed on client1"
+    assert error.detail == "it is not on the PATH (/usr/bin:/bin)"
+    assert error.hint == (
+        "install it there (apt install sysbench), or let pgdyno's own driver issue the same transactions: "
+        "--generator driver"
+    )
+
+
+def test_a_sysbench_that_does_not_run_is_told_with_its_words() -> None:
+    error = explained("sysbench does not run on this host: libpq.so.5: cannot open shared object file\n")
+    assert error.message == "sysbench does not run on client1"
+    assert error.detail == "libpq.so.5: cannot open shared object file"
+    assert error.hint == "see it by hand: ssh client1 sysbench --version"
+
+
+def test_the_results_say_which_sysbench_has_issued_the_load() -> None:
+    own = (LOAD, None, "10.0.0.1", "10.0.0.2", (0, 1), 0.0001, 0.0003, "boot1", "pgdyno-load-7")
+    host = ReachedLoadHost(*own, own_program="sysbench 1.0.20")
+    assert host.note(2) == (
+        'load from "client1" over the network, round trip 100\N{NO-BREAK SPACE}µs; issued by its own '
+        "sysbench 1.0.20, unmodified, with a thread for each client, on CPUs that sleep when they are idle"
+    )
+
+
+def explained(detail: str | None, hint: str | None = None) -> RemoteHostError:
+    error = RemoteHostError("ssh ended with status 1", detail=detail, hint=hint)
+    return _explained(LOAD, None, error, has_begun=False)
+
+
+def test_an_error_that_has_a_hint_stays_as_it_is() -> None:
+    assert explained("words", "do that").message == "ssh ended with status 1"
+
+
+@pytest.mark.parametrize(
+    ("why", "hint"),
+    [
+        (
+            "version `GLIBC_2.34' not found",
+            (
+                "it takes a C library (glibc) that is as new as this machine's: "
+                "use a load host with such a system"
+            ),
+        ),
+        (
+            "Permission denied",
+            "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
+        ),
+    ],
+)
+def test_a_driver_that_does_not_run_there_is_told_in_one_line(why: str, hint: str) -> None:
+    error = explained(f"Welcome!\npgdyno-driver does not run on this host: {why}\nConnection closed.")
+    assert error.message == "pgdyno-driver does not run on client1"
+    assert (error.detail, error.hint) == (why, hint)
+
+
+def test_a_host_that_issues_another_load_is_told() -> None:
+    said = "another pgdyno issues load from this host, or a run that was cut off, which ends by itself: later"
+    error = explained(f"{said}\nConnection closed.")
+    assert error.message == "client1 issues another load"
+    assert (error.detail, error.hint) == (said, "wait until that has ended")
+
+
+def test_other_words_have_the_hosts_name_and_a_step() -> None:
+    error = explained("oh")
+    assert error.message == "client1: ssh ended with status 1: oh"
+    assert error.hint == "see it by hand: ssh client1"

@@ -1,0 +1,124 @@
+"""Several machines in words, and as a forest plot of characters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.golden.synthetic import READ_ONLY
+from tests.golden.synthetic_fleet import fleet, given, on_machine
+
+from pgdyno.model.experiments.fleet import Fleet, MachineSpread
+from pgdyno.model.experiments.verdict import Decision, Interval
+from pgdyno.results.fleets.fleet import combine
+from pgdyno.results.fleets.fleet_text import fleet_text
+from pgdyno.results.fleets.fleet_words import TWO_MACHINES, answer, headline, remarks
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+@pytest.fixture(scope="module")
+def five() -> Fleet:
+    return combine(given(fleet()))
+
+
+def lines(found: Fleet, beginning: str) -> list[str]:
+    return [line for line in fleet_text(found).replace(NBSP, " ").split("\n") if line.startswith(beginning)]
+
+
+def test_the_head_counts_machines_and_experiments(five: Fleet) -> None:
+    assert headline(five) == "5 machines, 5 experiments"
+    first = on_machine(1, 1.19, 1.0)
+    assert headline(combine(given([first, on_machine(2, 1.19, 1.0, host=first.host)]))) == (
+        "1 machine, 2 experiments"
+    )
+
+
+def test_the_answer_names_winners_and_what_is_open(five: Fleet) -> None:
+    assert answer(five) == (
+        "Across machines, better: plan on sysbench-read-only; not decided: plan on sysbench-read-write."
+    )
+
+
+def test_where_nothing_is_decided_the_answer_says_why_once() -> None:
+    two = combine(given(fleet(2)))
+    assert answer(two) == (
+        "Across machines, nothing is decided: withheld: 2 machines are too few to rule out that they are "
+        "alike by luck, at least 5 are needed."
+    )
+    assert fleet_text(two).count("too few") == 1
+    assert TWO_MACHINES.split(":", maxsplit=1)[0] in fleet_text(two)
+
+
+def test_reasons_that_differ_stand_with_their_comparisons(five: Fleet) -> None:
+    reading, writing = (one for one in five.comparisons if one.metric == "throughput_tps")
+    assert [remark.partition(" ")[0] for remark in remarks(reading, five)] == ["Standard", "By"]
+    assert [remark.partition(":")[0] for remark in remarks(writing, five)] == [
+        *("Standard deviation between machines", "? Cannot tell", "By themselves")
+    ]
+    *_, own = remarks(writing, five)
+    assert own == "By themselves: better on 4, worse on 1 of 5 machines."
+
+
+def test_every_line_of_a_forest_plot_is_to_one_scale(five: Fleet) -> None:
+    """True effects: A 1.19, B 1.24, C 1.16. Points lie right of no change, in the order of the effects."""
+    a, b, c, of_all = (lines(five, f"  {label} ")[0] for label in ("A", "B", "C", "all machines"))
+    assert len({row.index("┊") for row in (a, b, c, of_all)}) == 1
+    assert a.index("┊") < c.index("●") < a.index("●") < b.index("●")
+    assert of_all.index("├") < of_all.index("●") < of_all.index("┤")
+
+
+def test_an_interval_that_leaves_the_axis_ends_in_an_arrow(five: Fleet) -> None:
+    first = five.comparisons[0]
+    wild = replace(first, prediction=Interval(1e-6, 1.2, 1e6, 0.95))
+    (line,) = lines(replace(five, comparisons=(wild,)), "  the next machine")
+    assert "◀" in line
+    assert "▶" in line
+
+
+def test_occasions_of_one_machine_stand_below_it() -> None:
+    first = on_machine(1, 1.19, 1.0)
+    found = combine(given([first, on_machine(2, 1.21, 1.0, host=first.host)]))
+    text = fleet_text(found).replace(NBSP, " ")
+    assert "\n    2026-11-21 09:30  +18.8 %" in text
+    assert "\n    2026-11-22 09:30  +20.7 %" in text
+    assert "all machines" not in text.partition("Other metrics")[0]
+
+
+def test_a_deviation_of_nothing_and_a_boundless_one_have_words(five: Fleet) -> None:
+    open_ended = replace(five.comparisons[0], between=MachineSpread(0.0, 0.02, 1000.0, 0.95))
+    said = next(remarks(open_ended, five)).replace(NBSP, " ")
+    assert said == "Standard deviation between machines: 2.0 % (95 % interval 0 % … ×4.9e+08)."
+
+
+def test_a_spread_below_the_noise_is_no_certainty(five: Fleet) -> None:
+    closer = replace(five.comparisons[0], between=MachineSpread(0.0, 0.0, 0.0, 0.95))
+    assert next(remarks(closer, five)) == (
+        "Machines lie closer together than the noise explains; no interval of how far they differ."
+    )
+
+
+def test_what_is_left_out_and_not_known_is_in_the_text() -> None:
+    first, second, third = fleet(3)
+    other = replace(third, scales={READ_ONLY: 400, "sysbench-read-write": 4}, generators={})
+    text = fleet_text(combine(given([first, second, other]))).replace(NBSP, " ")
+    assert "\nNot recorded everywhere, and perhaps not alike: load generator\n" in text
+    assert (
+        "\nNot combined\n  C (on-3.zip), plan against default on sysbench-read-only: scale of the data set "
+        "is 400, 4 on A (on-1.zip)\n"
+    ) in text
+
+
+def test_facts_are_shown_where_machines_differ_in_them(five: Fleet) -> None:
+    assert lines(five, "The machines") == [
+        "The machines  processor         CPUs  memory  kernel          PostgreSQL"
+    ]
+    assert lines(five, "B  ") == [
+        "B             Example CPU 9002  8     32 GB   6.1.0-40-amd64  18.6",
+        "B                on-2.zip  on-2        2026-11-22 09:30",
+    ]
+
+
+def test_the_verdict_of_all_machines_is_that_of_the_comparison(five: Fleet) -> None:
+    assert five.comparisons[0].verdict.decision is Decision.BETTER
+    assert lines(five, "  all machines")[0].endswith("✓ better")

@@ -1,0 +1,89 @@
+"""pgdyno's configurations beside each peer's, as the terminal, the page and JSON show them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from tests.golden.synthetic_layers import experiment as of_layers
+from tests.golden.synthetic_peers import SPEEDS, experiment
+
+from pgdyno.measure.verdicts.peer_effects import own_arms_of, peer_effects, peers_of
+from pgdyno.model.experiments.tpch import TpchFacts
+from pgdyno.results.documents import comparison_document
+from pgdyno.results.page import render_page
+from pgdyno.studies.peers_text import peers_text
+
+
+def test_ratios_are_those_that_were_planted_and_the_fastest_peer_stands_first() -> None:
+    found = peer_effects(experiment())
+    assert [one.workload for one in found] == list(SPEEDS)
+    assert [list(one.ratios) for one in found] == [
+        ["pgtune", "mine", "pgconfig"],
+        ["pgconfig", "pgtune", "mine"],
+    ]
+    assert [one.fastest for one in found] == ["pgtune", "pgconfig"]
+    for one in found:
+        speeds = SPEEDS[one.workload]
+        for peer, ratios in one.ratios.items():
+            assert list(ratios) == ["plan", "without-plan_cache_mode", "whole-stack"]
+            for arm, interval in ratios.items():
+                assert interval.point == pytest.approx(speeds[arm] / speeds[peer], rel=0.01)
+                assert interval.low < interval.point < interval.high
+
+
+def test_added_configurations_stand_among_the_peers() -> None:
+    assert peers_of(experiment()) == ["pgconfig", "pgtune", "mine"]
+    assert own_arms_of(experiment()) == ["plan", "without-plan_cache_mode", "whole-stack"]
+
+
+def test_of_a_pass_like_tpch_its_runs_alone_have_a_table() -> None:
+    names = dict(zip(SPEEDS, ("tpch-q1", "tpch-power"), strict=True))
+    base = experiment()
+    like_tpch = replace(
+        base,
+        workloads=tuple(names.values()),
+        blocks=tuple(replace(block, workload=names[block.workload]) for block in base.blocks),
+        tpch=TpchFacts(10, 2),
+    )
+    assert [one.workload for one in peer_effects(like_tpch)] == ["tpch-power"]
+
+
+def test_other_experiments_have_no_such_table() -> None:
+    assert peers_of(of_layers()) == []
+    assert peer_effects(of_layers()) == ()
+    assert peers_text(of_layers()) == ""
+    two = tuple(one for one in experiment().variants if one.name in ("default", "pgtune", "plan"))
+    assert peers_of(replace(experiment(), variants=two)) == []
+    strangers = tuple(one for one in experiment().variants if one.name in ("default", "pgtune", "pgconfig"))
+    assert peers_of(replace(experiment(), variants=strangers)) == []
+
+
+def test_every_peer_has_a_line_with_each_of_pgdynos_configurations() -> None:
+    text = peers_text(experiment()).replace("\N{NO-BREAK SPACE}", " ")
+    lines = [re.sub(r"[+\N{MINUS SIGN}]?[\d.]+ %", "N", line) for line in text.splitlines()]
+    assert lines[0].startswith(
+        "sysbench-read-only: throughput of pgdyno's configurations against each peer's"
+    )
+    assert lines[1].split() == ["Peer", "plan", "without-plan_cache_mode", "whole-stack"]
+    assert [line.split()[0] for line in lines[2:5]] == ["pgtune", "mine", "pgconfig"]
+    assert lines[2].split() == ["pgtune", "(fastest)", *["N", "(N", "…", "N)"] * 3]
+    assert "look smaller than it is, not larger" in lines[-1]
+
+
+def test_too_few_rounds_are_said() -> None:
+    short = replace(experiment(), blocks=experiment().blocks[:4])
+    assert "is not known: in too few rounds all servers count" in peers_text(short)
+
+
+def test_the_page_and_the_document_have_the_same() -> None:
+    page = render_page(experiment())
+    assert '<h2 id="peers">Beside each peer</h2>' in page
+    assert page.count("against each peer&#39;s") >= 2
+    document = comparison_document(experiment())
+    peers = document["peers"]
+    assert isinstance(peers, list)
+    assert peers[0]["workload"] == "sysbench-read-only"
+    assert peers[0]["ratios"]["pgtune"]["plan"]["point"] == pytest.approx(1.2, rel=0.01)
+    assert 'id="peers"' not in render_page(of_layers())

@@ -1,0 +1,202 @@
+"""The load that a log's entries have: counts of statements, values, times and pauses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.fix_log import READ, counts, entry, load, statements
+
+from pgdyno.workload.capture.logs.entry import LogEntry
+from pgdyno.workload.capture.logs.load import LoggedLoad
+from pgdyno.workload.capture.logs.values import Values
+
+
+def test_a_duration_belongs_to_the_statement_before_it_and_to_no_parse_or_bind() -> None:
+    found = load(
+        entry(f"duration: 7.0 ms  parse <unnamed>: {READ}"),
+        entry(f"duration: 8.0 ms  bind <unnamed>: {READ}", "Parameters: $1 = '42'"),
+        entry(f"execute <unnamed>: {READ}", "Parameters: $1 = '42'"),
+        entry("duration: 2.5 ms"),
+        entry("duration: 9.0 ms"),
+    )
+    assert counts(found) == {READ: (1, 2.5)}
+
+
+def test_without_durations_time_is_unknown_and_that_is_said() -> None:
+    found = load(entry("statement: SELECT 1"), entry("statement: SELECT 2"))
+    assert counts(found) == {"SELECT $1": (2, 0.0)}
+    assert (
+        "the log has no durations: log_min_duration_statement = 0 or log_duration adds them" in found.notes()
+    )
+
+
+def test_a_statement_that_failed_is_not_counted() -> None:
+    found = load(
+        entry("statement: SELECT 1"),
+        entry("division by zero", severity="ERROR", query="SELECT 1"),
+        entry("statement: SELECT a FROM t"),
+        entry("syntax error", severity="ERROR", query="SELEC"),
+    )
+    assert counts(found) == {"SELECT a FROM t": (1, 0.0)}
+
+
+def test_savepoints_of_any_name_are_one_statement() -> None:
+    found = load(
+        *statements(
+            "BEGIN", 'SAVEPOINT "a 1"', "RELEASE SAVEPOINT b", "SAVEPOINT c", "ROLLBACK TO c", "COMMIT"
+        )
+    )
+    assert {"SAVEPOINT pgdyno", "RELEASE SAVEPOINT pgdyno", "ROLLBACK TO pgdyno"} <= counts(found).keys()
+
+
+def test_utility_statements_keep_their_first_words_alone() -> None:
+    found = load(
+        *statements("SET application_name = 'secret'", "SET work_mem = 5", "CREATE TABLE secret (a int)")
+    )
+    assert counts(found) == {"SET …": (2, 4.0), "CREATE TABLE …": (1, 2.0)}
+
+
+def test_other_databases_pgdyno_itself_and_monitoring_are_left_out() -> None:
+    found = load(
+        entry("statement: SELECT 1", database="bank"),
+        entry("statement: SELECT 2", application="pgdyno"),
+        entry("statement: SELECT * FROM pg_stat_activity"),
+        entry("statement: SELECT a FROM t"),
+    )
+    assert counts(found) == {"SELECT a FROM t": (1, 0.0)}
+    assert found.elsewhere == 1
+
+
+def test_values_are_kept_only_if_told_to() -> None:
+    entries = [
+        entry(f"execute s: {READ} LIMIT 5", f"Parameters: $1 = {value}") for value in ("'7'", "'7'", "NULL")
+    ]
+    kept = load(*entries, is_keeping=True).values.kept
+    assert dict(kept) == {1: {1: {"7": 2, None: 1}, 2: {"5": 3}}}
+    assert dict(load(*entries).values.kept) == {}
+
+
+def test_at_most_a_thousand_values_of_a_parameter_are_kept() -> None:
+    found = load(*(entry(f"statement: SELECT {number}") for number in range(1, 1500)), is_keeping=True)
+    assert len(found.values.kept[1][1]) == 1000
+    assert [note for note in found.notes() if note.startswith("1 parameters had more values than are kept")]
+
+
+def test_statements_beyond_the_most_are_counted() -> None:
+    found = load(*statements(*(f"SELECT a{number}" for number in range(5010))))
+    assert len(found.texts.sql) == 5000
+    assert (
+        "10 calls are left out, as their statements came after the first 5000, or 8000000 characters"
+        in found.notes()
+    )
+
+
+def test_texts_take_some_megabytes_at_most() -> None:
+    long = "a" * 100_000
+    found = load(*statements(*(f"SELECT {long}{number}" for number in range(100))))
+    assert sum(map(len, found.texts.sql.values())) <= 8_000_000
+    assert found.texts.more == 100 - len(found.texts.sql) > 0
+
+
+def test_statements_of_very_many_parameters_are_left_out() -> None:
+    found = load(*statements(f"SELECT {', '.join(['1'] * 2001)}", f"SELECT {', '.join(['1'] * 2000)}"))
+    assert [len(types) for types in found.texts.types.values()] == [2000]
+    assert "1 calls are left out, as their statements have more than 2000 parameters" in found.notes()
+
+
+def test_numbers_of_the_first_parameters_alone_are_looked_at() -> None:
+    found = load(*statements(*[f"SELECT {', '.join(map(str, range(500)))}"] * 3))
+    assert [sorted(call) for call in found.values.numbers[1]] == [list(range(1, 101))] * 3
+    block = statements("BEGIN", *[f"SELECT {', '.join(map(str, range(500)))}"] * 6, "COMMIT")
+    assert {number for _, number in load(*block * 6).equalities.earlier()} <= set(range(1, 101))
+
+
+def at(second: float, message: str, session: str = "s") -> LogEntry:
+    return LogEntry(second, session, "shop", "", "LOG", message, line=1)
+
+
+def test_without_times_the_rate_is_unknown_and_that_is_said() -> None:
+    found = load(*statements("SELECT 1", "SELECT 2"))
+    assert (found.seconds, found.clients) == (0.0, 1.0)
+    [note] = found.notes()
+    assert note.startswith("the log has no times, so it is not known how often a second transactions came")
+    assert not list(load(at(1.0, "duration: 1.0 ms  statement: SELECT 1")).notes())
+
+
+def test_time_between_files_does_not_count_and_shared_time_counts_once() -> None:
+    found = LoggedLoad("shop", Values(is_keeping=False))
+    for times in ((100.0, 110.0), (), (5.0, 0.0, 10.0), (8.0, 12.0), (9.0, 9.5)):
+        found.read([at(second, "statement: SELECT 1") for second in times])
+    assert found.seconds == 22.0
+
+
+def test_clients_are_those_in_transactions() -> None:
+    blocks = [
+        at(second, f"duration: 0.0 ms  statement: {sql}", session)
+        for second, sql in ((0.0, "BEGIN"), (10.0, "SELECT 1"), (10.0, "COMMIT"))
+        for session in ("a", "b", "c")
+    ]
+    found = load(*blocks)
+    assert (found.seconds, found.clients) == (10.0, 3.0)
+
+
+def test_queries_are_counted_by_how_they_were_sent() -> None:
+    found = load(
+        *statements("BEGIN", "SELECT 1; SELECT 2", "COMMIT", "VACUUM t"),
+        entry(f"execute <unnamed>: {READ}"),
+        *(entry(f"execute S_1: {READ}") for _ in range(4)),
+        entry("execute S_2: BEGIN"),
+    )
+    assert found.sent == {"simple": 2, "extended": 1, "prepared": 4}
+
+
+def test_a_query_with_a_name_that_is_read_for_each_call_has_none() -> None:
+    """As PDO does it; a statement that fails when it is read is never executed."""
+    read, call = (
+        entry(f"duration: 0.1 ms  parse pdo_1: {READ}"),
+        entry(f"duration: 0.1 ms  execute pdo_1: {READ}"),
+    )
+    begin = entry("duration: 0.1 ms  parse pdo_2: BEGIN")
+    assert load(read, call, begin, read, call, call).sent == {"prepared": 1, "extended": 2}
+    assert load(read, read, call).sent == {"extended": 1}
+
+
+def test_mixed_protocols_are_noted_and_a_few_calls_are_not() -> None:
+    sent = [entry(f"execute S_1: {READ}")] * 30
+    assert not any("several ways" in note for note in load(*sent, *statements("SELECT 1")).notes())
+    mixed = load(*sent, *statements(*["SELECT 1"] * 10)).notes()
+    [note] = [note for note in mixed if "several ways" in note]
+    assert "75\N{NO-BREAK SPACE}% prepared by name, 25\N{NO-BREAK SPACE}% as simple queries" in note
+
+
+def test_a_session_pauses_between_its_transactions() -> None:
+    found = load(
+        at(10.0, "duration: 500.0 ms  statement: SELECT 1"),  # from 9.5 on
+        at(10.5, "statement: BEGIN"),  # 0.5 s after
+        at(10.6, "duration: 100.0 ms"),
+        at(19.0, "duration: 1000.0 ms  statement: SELECT 1"),  # a pause within a transaction
+        at(20.0, "duration: 0.0 ms  statement: COMMIT"),
+        at(20.25, "duration: 0.0 ms  statement: SELECT 1", session="o"),  # another session
+        at(27.0, "duration: 4000.0 ms  statement: SELECT 1"),  # 3 s after
+        at(29.0, "duration: 0.0 ms  statement: SELECT 1; SELECT 2"),  # 2 s after
+    )
+    assert found.pauses_s == [0.5, 3.0, 2.0]
+
+
+def test_a_pause_is_not_known_without_durations_or_milliseconds_or_after_a_failure() -> None:
+    timed, untimed = "duration: 0.0 ms  statement: SELECT 1", "statement: SELECT 1"
+    assert load(at(1.5, timed), at(2.0, timed)).pauses_s == [0.5]
+    assert load(at(1.0, timed), at(2.0, timed)).pauses_s == ()
+    assert load(at(1.5, untimed), at(2.0, untimed)).pauses_s == []
+    failed = replace(at(1.7, "division by zero"), severity="ERROR", query="SELECT 1 / 0")
+    assert load(at(1.5, timed), at(1.6, "statement: SELECT 1 / 0"), failed, at(2.0, timed)).pauses_s == []
+    assert load(*statements("SELECT 1", "SELECT 1")).pauses_s == ()
+
+
+def test_a_transaction_of_which_the_log_has_the_end_alone_has_no_pauses() -> None:
+    found = LoggedLoad("shop", Values(is_keeping=False))
+    one, end = "duration: 0.0 ms  statement: SELECT 1", "duration: 0.0 ms  statement: COMMIT"
+    entries = (at(1.5, one), at(2.5, one), at(3.5, end), at(5.5, one))
+    found.read(replace(entry, line=7) for entry in entries)
+    found.finish()
+    assert found.pauses_s == [2.0]

@@ -1,0 +1,79 @@
+"""Mistakes in a workload that need no server to be seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    CapturedWorkload,
+    Constant,
+    Parameter,
+    ReturnedValue,
+    SameValue,
+)
+from pgdyno.model.experiments.invariant import Invariant, NoRows
+from pgdyno.postgres.statement_counts import Seen
+from pgdyno.workload.capture.mistakes import mistakes_of
+
+SEEN = Seen(1, 1.0, 1, 1, 0)
+STATEMENTS = (
+    CapturedStatement("begin", "BEGIN", SEEN, is_prepared=False),
+    CapturedStatement("one", "SELECT '$9', $1", SEEN),
+    CapturedStatement("two", "SELECT $1, $2", SEEN),
+)
+ANY = Constant("x")
+
+
+def mistakes(*calls: tuple[str, tuple[Parameter, ...]]) -> list[str]:
+    made = tuple(CapturedCall(name, 1.0, parameters) for name, parameters in calls)
+    whole = CapturedWorkload("w", "18", 1, "d", 1.0, 1, STATEMENTS, (CapturedTransaction(1.0, made),))
+    return list(mistakes_of(whole))
+
+
+def test_a_transaction_that_can_be_issued_has_none() -> None:
+    tied = (SameValue(1, "one"), SameValue(1))
+    assert mistakes(("begin", ()), ("one", (ANY,)), ("two", tied), ("one", (ReturnedValue(3, "two"),))) == []
+
+
+@pytest.mark.parametrize(
+    ("calls", "mistake"),
+    [
+        ([("three", ())], "three: there is no such statement"),
+        ([("two", (ANY,))], "two: it takes 2 parameters, and 1 are given"),
+        ([("begin", (ANY,))], "begin: it takes 0 parameters, and 1 are given"),
+        ([("one", (SameValue(1),))], "one: $1 is the same as $1, which does not come before it"),
+        ([("one", (SameValue(1, "two"),))], "one: $1 is the same as $1 of two, which no earlier call has"),
+        (
+            [("one", (ANY,)), ("two", (ANY, SameValue(2, "one")))],
+            "two: $2 is the same as $2 of one, which no earlier call has",
+        ),
+        ([("one", (ReturnedValue(1, "one"),))], "one: $1 is returned by one, which is not called before"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(
+    calls: list[tuple[str, tuple[Parameter, ...]]], mistake: str
+) -> None:
+    assert mistakes(*calls) == [f"transaction 1, {mistake}"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "mistake"),
+    [
+        ("VACUUM t", "it is no query"),
+        ("DELETE FROM t RETURNING a", "it is DELETE, and an invariant only reads"),
+        ("SELECT a FROM t WHERE b = $1", "it takes parameters, and an invariant has none"),
+    ],
+)
+def test_an_invariant_that_is_no_plain_query_is_named(sql: str, mistake: str) -> None:
+    call = CapturedCall("begin", 1.0)
+    invariants = (
+        Invariant("kept", "WITH w AS (SELECT '$1' AS a) SELECT a FROM w", NoRows()),
+        Invariant("i", sql, NoRows()),
+    )
+    whole = CapturedWorkload(
+        "w", "18", 1, "d", 1.0, 1, STATEMENTS, (CapturedTransaction(1.0, (call,)),), invariants=invariants
+    )
+    assert list(mistakes_of(whole)) == [f'invariant "i": {mistake}']

@@ -1,0 +1,217 @@
+"""What parameters of statements stand for. Statements are as pg_stat_statements shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pgdyno.model.experiments.captured import (
+    ArrayOf,
+    Between,
+    ColumnValue,
+    Constant,
+    Letters,
+    NewKey,
+    Parameter,
+    SameValue,
+    Uuid,
+)
+from pgdyno.postgres.statement_counts import Seen
+from pgdyno.postgres.table_columns import Column
+from pgdyno.workload.capture.parameters import parameters_of
+
+ID, OWNER, BALANCE, NAME = (
+    "public.accounts.id",
+    "public.accounts.owner",
+    "public.accounts.balance",
+    "public.users.name",
+)
+COLUMNS = (
+    Column("public", "accounts", "id", "bigint", is_key=True, is_visible=True),
+    Column("public", "accounts", "owner", "integer", is_key=False, is_visible=True),
+    Column("public", "accounts", "balance", "numeric", is_key=False, is_visible=True),
+    Column("public", "users", "id", "integer", is_key=True, is_visible=True),
+    Column("public", "users", "name", "text", is_key=False, is_visible=True),
+    Column("public", "carts", "account", "bigint", is_key=True, is_visible=True, references=ID),
+    Column("audit", "accounts", "id", "uuid", is_key=True, is_visible=False),
+)
+
+
+def drawn(sql: str, types: Sequence[str] = (), rows: float = 1) -> tuple[Parameter, ...]:
+    return parameters_of(sql, types, COLUMNS, seen(rows)).drawn
+
+
+def seen(rows: float = 1) -> Seen:
+    """Ten calls that returned so many rows each and took 2 ms each."""
+    return Seen(10, 20.0, round(10 * rows), 0, 0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT balance FROM accounts WHERE id = $1",
+        "SELECT Balance FROM Accounts WHERE ID = $1",
+        "SELECT balance FROM accounts A WHERE a.Id = $1 -- of $2",
+        'SELECT balance FROM "accounts" WHERE "id" = $1',
+        "SELECT balance FROM accounts WHERE $1 = id",
+        "SELECT balance FROM accounts AS a WHERE a.id = $1",
+        "SELECT balance FROM public.accounts WHERE id = ($1)::bigint",
+        "SELECT balance FROM accounts WHERE id IN ($1)",
+        "SELECT balance FROM accounts WHERE id IN ($1 /*, ... */)",
+        "UPDATE accounts SET balance = balance WHERE id = $1",
+        "DELETE FROM accounts WHERE id = $1",
+        "DELETE FROM users USING accounts a WHERE a.id = $1",
+        "SELECT name FROM users u JOIN accounts a ON a.owner = u.id WHERE a.id = $1",
+        "SELECT name FROM users u, accounts a WHERE a.owner = u.id AND a.id = $1",
+        "SELECT * FROM (SELECT * FROM accounts WHERE id = $1) x",
+        "WITH x AS (SELECT * FROM accounts WHERE id = $1) SELECT * FROM x",
+        "SELECT name FROM users WHERE EXISTS (SELECT FROM accounts WHERE owner = users.id AND id = $1)",
+        "SELECT name FROM accounts a LEFT JOIN users u ON u.id = a.owner AND a.id = $1",
+    ],
+)
+def test_what_a_column_is_compared_with_is_one_of_its_values(sql: str) -> None:
+    assert drawn(sql) == (ColumnValue(ID),)
+
+
+def test_a_column_of_a_query_outside_is_found_from_within() -> None:
+    sql = "SELECT 1 FROM accounts a WHERE EXISTS (SELECT 1 FROM users WHERE a.id = $1 AND name = $2)"
+    assert drawn(sql) == (ColumnValue(ID), ColumnValue(NAME))
+
+
+def test_a_table_that_is_not_on_the_search_path_is_found_by_its_schema_alone() -> None:
+    assert drawn("SELECT 1 FROM audit.accounts WHERE id = $1") == (ColumnValue("audit.accounts.id"),)
+
+
+def test_the_width_of_a_range_follows_from_its_rows() -> None:
+    expected = (ColumnValue(ID), SameValue(1, plus=99))
+    assert drawn("SELECT 1 FROM accounts WHERE id BETWEEN $1 AND $2", rows=100) == expected
+    assert drawn("SELECT 1 FROM accounts WHERE id >= $1 AND id < $2", rows=100) == expected
+    assert drawn("SELECT 1 FROM accounts WHERE owner = 3 AND (id > $1 AND $2 > id)", rows=100) == expected
+
+
+def test_an_open_range_is_no_width() -> None:
+    assert drawn("SELECT 1 FROM accounts WHERE id < $1", rows=100) == (ColumnValue(ID),)
+    alone = drawn("SELECT 1 FROM accounts WHERE id > $1 OR owner < $2", rows=100)
+    assert alone == (ColumnValue(ID), ColumnValue(OWNER))
+
+
+def test_a_query_that_WITH_has_named_hides_a_table() -> None:  # noqa: N802 — SQL
+    sql = "WITH accounts AS (SELECT 1 AS id) SELECT * FROM accounts WHERE id = $1"
+    assert parameters_of(sql, ("integer",), COLUMNS, seen()).guessed == (1,)
+
+
+def test_a_number_after_a_dollar_in_a_quoted_name_is_no_parameter() -> None:
+    assert drawn('SELECT "a$2" FROM accounts WHERE id = $1') == (ColumnValue(ID),)
+
+
+def test_a_new_value_of_a_unique_column_is_made_or_not_known() -> None:
+    columns = [
+        Column("public", "t", name, type_, is_key=True, is_visible=True)
+        for name, type_ in (("a", "uuid"), ("b", "text"), ("c", "point"))
+    ]
+    found = parameters_of(
+        "INSERT INTO t (a, b, c) VALUES ($1, $2, $3)", ("uuid", "text", "point"), columns, seen()
+    )
+    assert (found.drawn[:2], found.unknown) == ((Uuid(), Letters(20, 20)), (3,))
+
+
+def test_new_rows_have_new_keys_and_values_as_other_rows_have_them() -> None:
+    assert drawn("INSERT INTO accounts (balance, id) VALUES ($1, $2)") == (ColumnValue(BALANCE), NewKey(ID))
+    assert drawn("INSERT INTO accounts VALUES ($1, $2, $3)") == (
+        NewKey(ID),
+        ColumnValue(OWNER),
+        ColumnValue(BALANCE),
+    )
+    several = drawn("INSERT INTO users (id, name) VALUES ($1,$2),($3,$4) ON CONFLICT (id) DO NOTHING")
+    assert several == (NewKey("public.users.id"), ColumnValue(NAME)) * 2
+
+
+def test_a_new_key_that_refers_to_another_table_is_one_of_that_table() -> None:
+    assert drawn("INSERT INTO carts (account) VALUES ($1)") == (ColumnValue(ID),)
+
+
+def test_an_assigned_value_is_one_of_the_column_and_an_added_one_a_small_number() -> None:
+    sql = "UPDATE accounts SET owner = $1, balance = balance + $2 WHERE id = $3"
+    assert drawn(sql) == (ColumnValue(OWNER), Between(-100, 100), ColumnValue(ID))
+
+
+@pytest.mark.parametrize(
+    ("sql", "array"),
+    [
+        ("SELECT 1 FROM accounts WHERE id = ANY ($1)", ArrayOf(ID, 7)),
+        ("SELECT 1 FROM accounts WHERE id = ANY ($1::bigint[])", ArrayOf(ID, 7)),
+        ("SELECT 1 FROM accounts WHERE id = ANY (($1)::bigint[])", ArrayOf(ID, 7)),
+        ("SELECT 1 FROM accounts WHERE owner = ANY ($1)", ArrayOf(OWNER, 1)),
+    ],
+)
+def test_an_array_of_keys_has_as_many_values_as_rows_were_seen(sql: str, array: ArrayOf) -> None:
+    assert drawn(sql, rows=7) == (array,)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 FROM accounts WHERE (owner, id) > ($1, $2)",
+        "SELECT 1 FROM accounts WHERE (owner, id) IN (($1, $2))",
+    ],
+)
+def test_a_row_is_compared_column_by_column(sql: str) -> None:
+    assert drawn(sql) == (ColumnValue(OWNER), ColumnValue(ID))
+
+
+def test_a_row_that_is_compared_with_a_shorter_one_is_not_known() -> None:
+    found = parameters_of("SELECT 1 FROM accounts WHERE (id, $1) > ($2, 3, $3)", (), COLUMNS, seen())
+    assert found.drawn[1:] == (ColumnValue(ID), Constant(None))
+    assert found.unknown == (1, 3)
+
+
+def test_a_limit_is_as_many_rows_as_were_seen() -> None:
+    sql = "SELECT 1 FROM accounts ORDER BY id LIMIT $1 OFFSET $2"
+    assert drawn(sql, rows=9.7) == (Constant("10"), Constant("0"))
+
+
+def test_what_stands_nowhere_known_is_drawn_by_its_type_and_said() -> None:
+    found = parameters_of("SELECT f($1, $2), $3", ("integer", "text", "interval"), COLUMNS, seen())
+    assert found.drawn == (Between(1, 100), Letters(5, 20), Constant("1 day"))
+    assert (found.guessed, found.unknown) == ((1, 2, 3), ())
+
+
+def test_a_type_about_which_nothing_is_known_is_said() -> None:
+    found = parameters_of("SELECT f($1, $2)", ("integer", "point"), COLUMNS, seen())
+    assert (found.guessed, found.unknown) == ((1,), (2,))
+
+
+def test_a_statement_that_is_not_understood_has_parameters_by_type() -> None:
+    found = parameters_of("SELECT FROM WHERE $1 ((", ("integer",), COLUMNS, seen())
+    assert (found.drawn, found.guessed) == ((Between(1, 100),), (1,))
+
+
+def test_a_statement_without_parameters_has_none() -> None:
+    assert drawn("SELECT count(*) FROM accounts") == ()
+
+
+def test_a_sleep_is_as_long_as_it_was() -> None:
+    assert drawn("SELECT pg_sleep($1)", ("double precision",)) == (Constant("0.002000"),)
+
+
+def test_an_advisory_lock_is_hardly_ever_one_that_another_has() -> None:
+    assert drawn("SELECT pg_advisory_xact_lock($1)", ("bigint",)) == (Between(1, 1_000_000_000),)
+
+
+def test_numbers_of_calls_tell_limits_and_widths_of_ranges_where_rows_are_not_known() -> None:
+    def of(sql: str, *numbers: dict[int, int]) -> tuple[Parameter, ...]:
+        return parameters_of(sql, ("bigint", "bigint"), COLUMNS, seen(0), numbers).drawn
+
+    ends = "SELECT 1 FROM accounts WHERE id BETWEEN $1 AND $2"
+    assert of(ends, {1: 5, 2: 14}, {1: 1, 2: 100}, {1: 3, 2: 12}) == (ColumnValue(ID), SameValue(1, plus=9))
+    limit = "SELECT 1 FROM accounts LIMIT $1 OFFSET $2"
+    assert of(limit, {1: 10, 2: 20}, {1: 10, 2: 40}, {1: 50}) == (Constant("10"), Constant("20"))
+    assert of(limit) == (Between(1, 100), Constant("0"))
+    unknown = parameters_of(ends, ("bigint", "bigint"), COLUMNS, seen(0), ())
+    assert (unknown.drawn[1], dict(unknown.unmeasured)) == (SameValue(1), {2: ID})
+
+
+def test_keys_of_new_rows_are_named() -> None:
+    found = parameters_of("INSERT INTO accounts (balance, id) VALUES ($1, $2)", (), COLUMNS, seen())
+    assert found.new == {2}

@@ -1,0 +1,202 @@
+"""Scripts of pgbench as workloads."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgdyno.base.errors import UsageError
+from pgdyno.model.experiments.captured import Between, CapturedCall, Constant, Parameter, SameValue
+from pgdyno.workload.capture.scripts.expression import Drawn, ExpressionError, evaluate
+from pgdyno.workload.capture.scripts.script import read_script
+from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad
+
+TPCB = """\
+-- as pgbench has it
+\\set aid random(1, 100000 * :scale)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts
+  WHERE aid = :aid;
+END;
+"""
+
+
+def load(*texts: str, weight: float = 1.0) -> ScriptedLoad:
+    found = ScriptedLoad()
+    for text in texts:
+        found.add(ReadScript("s.sql", weight, read_script("s.sql", text, {"scale": 3})))
+    return found
+
+
+def parameters(text: str) -> list[tuple[Parameter, ...]]:
+    [transaction] = load(text).transactions
+    return [call.parameters for call in transaction.calls]
+
+
+def refused(text: str) -> tuple[str, str | None]:
+    with pytest.raises(UsageError) as found:
+        load(text)
+    return found.value.message, found.value.detail
+
+
+def test_variables_are_parameters_and_the_same_where_they_are_used_again() -> None:
+    [transaction] = load(TPCB, weight=9.0).transactions
+    assert transaction.weight == 9.0
+    assert transaction.calls == (
+        CapturedCall("begin", 1.0),
+        CapturedCall("update-pgbench_accounts", 1.0, (Between(-5000, 5000), Between(1, 300_000))),
+        CapturedCall("select-pgbench_accounts", 1.0, (SameValue(2, "update-pgbench_accounts"),)),
+        CapturedCall("end", 1.0),
+    )
+
+
+def test_statements_are_counted_by_weight_and_shared_by_scripts() -> None:
+    found = load("SELECT 1;", "SELECT 1; SELECT a FROM t;", weight=2.0)
+    assert {one.name: (one.sql, one.seen.calls) for one in found.counted()} == {
+        "select": ("SELECT 1", 4),
+        "select-t": ("SELECT a FROM t", 2),
+    }
+    assert found.is_read_only
+
+
+def test_a_statement_that_comes_twice_has_two_names() -> None:
+    [transaction] = load(
+        "\\set a random(1, 9)\nSELECT :a;\n\\set a random(1, 9)\nSELECT :a;\nSELECT :a;"
+    ).transactions
+    assert [(call.statement, call.parameters) for call in transaction.calls] == [
+        ("select", (Between(1, 9),)),
+        ("select-2", (Between(1, 9),)),
+        ("select-3", (SameValue(1, "select-2"),)),
+    ]
+
+
+def test_a_variable_may_be_another_one_plus_a_number() -> None:
+    text = "\\set a random(10, 20)\n\\set b :a + 5\n\\set c 1 + :a\nSELECT :b, :a, :c, :b;"
+    assert parameters(text) == [(Between(15, 25), SameValue(1, plus=-5), SameValue(1, plus=-4))]
+
+
+def test_constants_are_parameters_too_and_casts_are_none() -> None:
+    text = "\\set n 2 * :scale\n\\set x 1.5\nSELECT :n, :x, a::text, ':other' FROM t WHERE b[1:2] = ARRAY[3];"
+    assert parameters(text) == [(Constant("6"), Constant("1.5"))]
+
+
+def test_a_command_goes_on_after_a_backslash() -> None:
+    assert parameters("\\set a \\\n  random(1, \\\n 5)\nSELECT :a") == [(Between(1, 5),)]
+
+
+def test_distributions_are_those_of_the_driver_and_that_is_said() -> None:
+    text = "\\set a random_zipfian(1, 9, 1.1)\n\\set b random_gaussian(1, 9, 2)\nSELECT :a, :b;"
+    assert parameters(text) == [(Between(1, 9, "zipfian"), Between(1, 9, "gaussian"))]
+    assert load(text).notes == [
+        "random_zipfian is drawn with an exponent of 0.8",
+        "random_gaussian is drawn as with a parameter of 6",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "detail"),
+    [
+        (
+            "SELECT 1;\n\\shell rm x\n",
+            '"s.sql", line 2: a workload cannot have \\shell',
+            "pgdyno runs no commands of scripts",
+        ),
+        (
+            "\\sleep 5 ms",
+            '"s.sql", line 1: a workload cannot have \\sleep',
+            "a workload has no think times: workload replay --rate says how many transactions arrive",
+        ),
+        ("\\if :scale > 1\nSELECT 1;\n\\endif", '"s.sql", line 1: a workload cannot have \\if', None),
+        (
+            "SELECT 1 AS a\n\\gset\n",
+            '"s.sql", line 2: a workload cannot have \\gset',
+            "a workload does not take rows of one statement to the next",
+        ),
+        ("\\set a", '"s.sql", line 1: \\set takes a variable and an expression', None),
+        (
+            "\n\\set a random(1, :b)",
+            '"s.sql", line 2: \\set a has an expression that cannot be drawn',
+            ":b is not set before",
+        ),
+        (
+            "\\set a random(1, 5) * 2",
+            '"s.sql", line 1: \\set a has an expression that cannot be drawn',
+            "of a random number, only a sum with another number can be drawn",
+        ),
+        (
+            "SELECT 1;\nSELECT ':scale';",
+            '"s.sql", line 2: :scale stands within quotation marks',
+            "a parameter cannot be a part of a text",
+        ),
+        (
+            "SELECT 1;\n\n  COPY t FROM STDIN;",
+            '"s.sql", line 3: no workload can have this',
+            "COPY: its rows are not in the server's statistics",
+        ),
+        ("-- nothing\n", '"s.sql" has no statement', None),
+    ],
+)
+def test_what_no_workload_can_have_is_refused_with_its_line(
+    text: str, message: str, detail: str | None
+) -> None:
+    assert refused(text) == (message, detail)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 + 2 * 3", 7),
+        ("(1 + 2) * 3", 9),
+        ("-7 / 2", -3),
+        ("-7 % 3", -1),
+        ("7.0 / 2", 3.5),
+        ("greatest(1, 5, 3) - least(2, 4)", 3),
+        ("abs(-3) + int(2.9)", 5),
+        ("- :a", -4),
+    ],
+)  # fmt: skip
+def test_arithmetic_is_pgbench_s(text: str, value: float) -> None:
+    assert evaluate(text, {"a": 4}) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1 / 0", "it has no value"),
+        ("", "it ends too early"),
+        ("1 +", "it ends too early"),
+        ("1 2", '"2" is not understood'),
+        ("random(5, 1)", "no number is from 5 to 1"),
+        ("random_zipfian(1, 2)", "random_zipfian takes 3 arguments"),
+        ("hash(5)", '"hash" is not understood, or cannot be drawn'),
+        ("9223372036854775807 + 1", "a number is beyond bigint"),
+        ("(" * 100_000, "it has too many parentheses"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(text: str, why: str) -> None:
+    with pytest.raises(ExpressionError) as found:
+        evaluate(text, {})
+    assert str(found.value) == why
+
+
+@given(st.text(alphabet="0123456789.e+-*/%(),: abrndom_", max_size=40))
+def test_no_expression_breaks_the_reader(text: str) -> None:
+    try:
+        value = evaluate(text, {"a": 1})
+    except ExpressionError:
+        return
+    assert isinstance(value, int | float | Drawn)
+
+
+@given(st.text(max_size=100))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = load(text)
+    except UsageError as error:
+        message = error.message
+    else:
+        message = f'"s.sql" {found.transactions[0].calls[0].statement}'
+    assert message.startswith('"s.sql"')

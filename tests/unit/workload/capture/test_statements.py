@@ -1,0 +1,140 @@
+"""Which statements are replayed."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgdyno.workload.capture.statements import (
+    Replayable,
+    TransactionPart,
+    executable,
+    look_at,
+    note_on,
+    same_texts,
+    shown,
+    writing_command,
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "is_read_only"),
+    [
+        ("SELECT 1", TransactionPart.QUERY, True),
+        ("SELECT a::numeric(10, 2) FROM t GROUP BY 12 ORDER BY 12", TransactionPart.QUERY, True),
+        ("/* app */ select 1", TransactionPart.QUERY, True),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", TransactionPart.QUERY, True),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", TransactionPart.QUERY, False),
+        ("SELECT * FROM t FOR UPDATE", TransactionPart.QUERY, False),
+        ("INSERT INTO t VALUES ($1)", TransactionPart.QUERY, False),
+        ("UPDATE t SET a = $1", TransactionPart.QUERY, False),
+        ("DELETE FROM t WHERE a = $1", TransactionPart.QUERY, False),
+        ("BEGIN", TransactionPart.BEGIN, True),
+        ("begin isolation level serializable", TransactionPart.BEGIN, True),
+        ("START TRANSACTION READ ONLY", TransactionPart.BEGIN, True),
+        ("COMMIT", TransactionPart.END, True),
+        ("END;", TransactionPart.END, True),
+        ("ROLLBACK", TransactionPart.END, True),
+        ("ROLLBACK WORK AND CHAIN", TransactionPart.END, True),
+        ("ROLLBACK WORK TO s", TransactionPart.BACK, True),
+        ("-- app\nSELECT 1", TransactionPart.QUERY, True),
+        ("/* app */ BEGIN", TransactionPart.BEGIN, True),
+        ("ROLLBACK TO SAVEPOINT $1", TransactionPart.BACK, True),
+        ("SAVEPOINT s", TransactionPart.SAVEPOINT, True),
+        ("RELEASE s", TransactionPart.BACK, True),
+        ("SET TRANSACTION READ ONLY", TransactionPart.WITHIN, True),
+    ],
+)
+def test_what_can_be_replayed(sql: str, kind: TransactionPart, is_read_only: bool) -> None:  # noqa: FBT001
+    assert look_at(sql) == Replayable(kind, is_read_only)
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("COPY t FROM STDIN", "COPY: its rows are not in the server's statistics"),
+        ("LISTEN jobs", "LISTEN and NOTIFY reach other sessions"),
+        ("VACUUM t", "a utility statement: it changes more than rows"),
+        ("CREATE TABLE t (a int)", "a utility statement: it changes more than rows"),
+        ("SET work_mem = $1", "a utility statement: it changes more than rows"),
+        ("DROP TABLE t", "a utility statement: it changes more than rows"),
+        ("ROLLBACK PREPARED $1", "a utility statement: it changes more than rows"),
+        ("SELECT dblink_exec($1, $2)", "it calls dblink_exec, which reaches beyond the database"),
+        (
+            "SELECT pg_notify($1, $2), pg_terminate_backend($3)",
+            "it calls pg_notify, pg_terminate_backend, which reaches beyond the database",
+        ),
+        ("SELECT FROM WHERE ((", "its syntax is not understood"),
+        ("SELECT 1 FROM t WHERE a = 'secret'", "its text has constants, which a workload does not keep"),
+        ("SELECT 1 FROM t WHERE a IN (4711)", "its text has constants, which a workload does not keep"),
+        ("SELECT f($$secret$$)", "its text has constants, which a workload does not keep"),
+        (r"SELECT E'secret'", "its text has constants, which a workload does not keep"),
+        ("SELECT 1 FROM t WHERE a = -4711", "its text has constants, which a workload does not keep"),
+        ("SELECT f(4711)", "its text has constants, which a workload does not keep"),
+        ("COMMIT PREPARED $1", "a utility statement: it changes more than rows"),
+    ],
+)
+def test_what_is_left_out_has_a_reason(sql: str, why: str) -> None:
+    assert look_at(sql) == why
+
+
+def test_a_list_that_the_server_has_squashed_is_said() -> None:
+    note = note_on("select-t", "SELECT 1 FROM t WHERE a IN ($1 /*, ... */)")
+    assert note == "select-t: how many values its list has is not known; one is taken"
+    assert note_on("select-t", "SELECT 1 FROM t WHERE a IN ($1)") is None
+
+
+@pytest.mark.parametrize(
+    ("shown", "sent"),
+    [
+        ("SAVEPOINT $1", "SAVEPOINT pgdyno"),
+        ("RELEASE SAVEPOINT $1;", "RELEASE SAVEPOINT pgdyno"),
+        ("ROLLBACK TO $1", "ROLLBACK TO pgdyno"),
+        ('SAVEPOINT "mine"', 'SAVEPOINT "mine"'),
+        (" SELECT $1 ; ", "SELECT $1"),
+    ],
+)
+def test_savepoints_get_the_names_that_statistics_have_not(shown: str, sent: str) -> None:
+    assert executable(shown) == sent
+
+
+@pytest.mark.parametrize(
+    ("sql", "kept"),
+    [
+        ("ALTER ROLE app PASSWORD 'hunter2'", "ALTER ROLE …"),
+        ("CALL pr('hunter2')", "CALL …"),
+        ("DO $$ hunter2 $$", "DO …"),
+        ("SET application_name = 'hunter2'", "SET …"),
+        ("CREATE TABLE a AS SELECT 'hunter2'", "CREATE TABLE …"),
+        ("COPY (SELECT 'hunter2') TO STDOUT", "COPY …"),
+        ("SELECT 1 FROM t WHERE a = 'hunter2'", "SELECT …"),
+        ("SELECT /* hunter2 */ pg_notify($1, $2) -- hunter2", "SELECT pg_notify($1, $2)"),
+    ],
+)
+def test_what_is_not_replayed_is_shown_without_constants(sql: str, kept: str) -> None:
+    assert shown(sql) == kept
+
+
+def test_comments_are_not_kept() -> None:
+    assert executable("SELECT /* user=alice */ a -- b\nFROM t;") == "SELECT   a  \nFROM t"
+    assert executable("""SELECT "/* a */" FROM t""") == """SELECT "/* a */" FROM t"""
+
+
+def test_one_text_with_several_ids_is_one_statement() -> None:
+    assert same_texts({1: "SELECT 1", 2: "SELECT  2", 3: "SELECT 1; -- again"}) == {1: 1, 2: 2, 3: 1}
+
+
+@pytest.mark.parametrize(
+    ("sql", "command"),
+    [
+        ("SELECT a FROM t WHERE b = $1", None),
+        ("SELECT a FROM t FOR UPDATE", None),
+        ("WITH gone AS (DELETE FROM t RETURNING a) SELECT a FROM gone", None),
+        ("WITH new AS (SELECT $1 AS a) INSERT INTO t SELECT a FROM new", "INSERT"),
+        ("update t set a = $1", "UPDATE"),
+        ("DELETE FROM t", "DELETE"),
+        ("MERGE INTO t USING s ON t.a = s.a WHEN MATCHED THEN DELETE", "MERGE"),
+        ("VACUUM t", None),
+    ],
+)
+def test_a_statement_writes_by_its_outermost_command(sql: str, command: str | None) -> None:
+    assert writing_command(sql) == command

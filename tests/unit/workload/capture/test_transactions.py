@@ -1,0 +1,174 @@
+"""Transactions, put together from counts of statements and from what sessions were seen to do."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from pgdyno.postgres.sighting import Sighting
+from pgdyno.workload.capture.statements import TransactionPart
+from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group
+
+BEGIN, END, READ, WRITE, ALONE = 1, 2, 3, 4, 5
+KINDS = {
+    BEGIN: TransactionPart.BEGIN,
+    END: TransactionPart.END,
+    READ: TransactionPart.QUERY,
+    WRITE: TransactionPart.QUERY,
+    ALONE: TransactionPart.QUERY,
+}
+
+
+def seen(*transactions: Sequence[int]) -> list[Sighting]:
+    """Sightings of one session that ran these transactions, each statement seen twice."""
+    return [
+        Sighting(7, f"at {number}", statement)
+        for number, statements in enumerate(transactions)
+        for statement in statements
+        for _ in range(2)
+    ]
+
+
+def test_statements_seen_in_one_transaction_belong_together_in_their_order() -> None:
+    calls = {BEGIN: 100, END: 100, WRITE: 100, READ: 300, ALONE: 50}
+    found = group(calls, KINDS, seen([BEGIN, READ, WRITE, END], [ALONE], [READ, WRITE]))
+    block = SeenTransaction(100, ((READ, 3.0), (WRITE, 1.0)), is_block=True)
+    assert found == Grouping(
+        (block, SeenTransaction(50, ((ALONE, 1.0),), is_block=False)), untold=0, guessed=()
+    )
+
+
+def test_a_statement_never_seen_with_another_is_a_transaction_of_its_own() -> None:
+    found = group({READ: 10, ALONE: 20}, KINDS, seen([READ], [ALONE], [READ]))
+    alone = (
+        SeenTransaction(10, ((READ, 1.0),), is_block=False),
+        SeenTransaction(20, ((ALONE, 1.0),), is_block=False),
+    )
+    assert found == Grouping(alone, untold=0, guessed=())
+
+
+def test_blocks_whose_statements_were_not_seen_are_counted() -> None:
+    assert group({BEGIN: 30, END: 30, READ: 30}, KINDS, []).untold == 30
+
+
+def test_two_sessions_are_not_mixed_up() -> None:
+    sightings = [Sighting(1, "at 0", READ), Sighting(2, "at 0", WRITE), Sighting(1, "at 0", READ)]
+    groups = group({READ: 1, WRITE: 1}, KINDS, sightings).groups
+    assert len(groups) == 2
+
+
+def test_the_count_that_most_statements_share_is_that_of_the_transactions() -> None:
+    kinds = dict.fromkeys(range(10, 16), TransactionPart.QUERY)
+    calls = {10: 1000, 11: 1002, 12: 998, 13: 125, 14: 131, 15: 4000}
+    [only] = group(calls, kinds, seen(list(kinds))).groups
+    assert only.count == pytest.approx(1000)
+    assert dict(only.calls)[15] == pytest.approx(4.0)
+    assert dict(only.calls)[13] == pytest.approx(0.125)
+
+
+def test_the_order_is_that_of_most_pairs_however_statements_come() -> None:
+    chance = random.Random(1)  # noqa: S311 — no secret
+    kinds = dict.fromkeys(range(1, 8), TransactionPart.QUERY)
+    runs = [[one for one in kinds if chance.random() < 0.6] for _ in range(300)]
+    noise = [[6, 2], [7, 1]]
+    shuffled = chance.sample(sorted(kinds), len(kinds))
+    [only] = group(dict.fromkeys(shuffled, 300), kinds, seen(*runs, *noise)).groups
+    assert [one for one, _ in only.calls] == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_savepoint_comes_before_what_needs_it() -> None:
+    savepoint, release = 10, 11
+    kinds = {
+        READ: TransactionPart.QUERY,
+        savepoint: TransactionPart.SAVEPOINT,
+        release: TransactionPart.BACK,
+        WRITE: TransactionPart.QUERY,
+    }
+    sightings = seen([READ, release], [release, WRITE], [savepoint, WRITE], [READ, savepoint])
+    [only] = group(dict.fromkeys(kinds, 10), kinds, sightings).groups
+    assert [one for one, _ in only.calls] == [READ, savepoint, release, WRITE]
+
+
+def test_a_savepoint_that_was_seen_alone_belongs_into_the_block_that_was_as_frequent() -> None:
+    kinds = {**KINDS, 10: TransactionPart.SAVEPOINT, 11: TransactionPart.BACK}
+    calls = {BEGIN: 110, READ: 100, WRITE: 100, ALONE: 10, 6: 10, 10: 101, 11: 101}
+    kinds[6] = TransactionPart.QUERY
+    groups = group(calls, kinds, seen(*[[READ, WRITE]] * 15, *[[ALONE, 6]] * 15, [10, 11])).groups
+    assert [[one for one, _ in found.calls] for found in groups] == [[READ, WRITE, 10, 11], [ALONE, 6]]
+
+
+def test_a_savepoint_without_any_block_is_no_transaction() -> None:
+    kinds = {READ: TransactionPart.QUERY, 10: TransactionPart.SAVEPOINT, 11: TransactionPart.BACK}
+    groups = group(dict.fromkeys(kinds, 10), kinds, seen([READ], [10], [10, 11])).groups
+    assert [one.calls for one in groups] == [((READ, 1.0),)]
+
+
+def test_what_goes_back_to_no_savepoint_is_left_out() -> None:
+    kinds = {READ: TransactionPart.QUERY, WRITE: TransactionPart.QUERY, 11: TransactionPart.BACK}
+    [only] = group(dict.fromkeys(kinds, 10), kinds, seen([READ, WRITE, 11])).groups
+    assert [one for one, _ in only.calls] == [READ, WRITE]
+
+
+def test_times_that_are_nearly_whole_are_whole() -> None:
+    calls = {BEGIN: 1000, END: 999, READ: 2990, WRITE: 1003, ALONE: 1500}
+    [only] = group(calls, KINDS, seen([READ, WRITE, ALONE])).groups
+    assert only.calls == ((READ, 3.0), (WRITE, 1.0), (ALONE, 1.5))
+
+
+def test_parts_of_a_block_that_were_never_seen_together_are_one_by_their_counts() -> None:
+    kinds = {**KINDS, 6: TransactionPart.QUERY, 7: TransactionPart.QUERY}
+    calls = {BEGIN: 1000, END: 1000, READ: 1001, WRITE: 999, 6: 1000, 7: 2000}
+    found = group(calls, kinds, seen([READ, WRITE], [6, 7]))
+    [only] = found.groups
+    assert dict(only.calls) == {READ: 1.0, WRITE: 1.0, 6: 1.0, 7: 2.0}
+    assert found.untold == 0
+
+
+def test_a_statement_too_short_to_be_seen_belongs_to_the_block_that_was_as_frequent() -> None:
+    calls = {BEGIN: 1000, END: 1000, READ: 1000, WRITE: 1000, ALONE: 1003}
+    found = group(calls, KINDS, seen([READ, WRITE], [ALONE]))
+    assert [[one for one, _ in its.calls] for its in found.groups] == [[READ, WRITE, ALONE]]
+    assert found.guessed == (ALONE,)
+
+
+def test_a_statement_often_seen_alone_stays_alone_however_frequent() -> None:
+    calls = {BEGIN: 1000, END: 1000, READ: 1000, WRITE: 1000, ALONE: 1003}
+    found = group(calls, KINDS, seen([READ, WRITE], [ALONE], [ALONE], [ALONE]))
+    assert [[one for one, _ in its.calls] for its in found.groups] == [[READ, WRITE], [ALONE]]
+    assert found.guessed == ()
+
+
+def test_blocks_are_as_many_as_the_database_counted_where_begin_was_not() -> None:
+    calls = {BEGIN: 2, END: 2, READ: 125, WRITE: 126, ALONE: 40}
+    found = group(calls, KINDS, seen([READ, WRITE], *[[ALONE]] * 5), transactions=1040)
+    block, alone = found.groups
+    assert (block.count, alone.count) == (1000, 40)
+    assert dict(block.calls) == dict.fromkeys((READ, WRITE), pytest.approx(0.1255))
+
+
+def test_a_statement_after_which_a_transaction_was_idle_is_part_of_a_block() -> None:
+    sightings = [Sighting(1, "at 0", ALONE, is_between=True)]
+    [only] = group({BEGIN: 10, ALONE: 10}, KINDS, sightings).groups
+    assert only.is_block
+
+
+def test_a_block_that_was_hardly_seen_is_taken_for_a_part_of_the_others() -> None:
+    calls = {READ: 10, WRITE: 10, ALONE: 7, 6: 7}
+    kinds = {**KINDS, 6: TransactionPart.QUERY}
+    few = group(calls, kinds, seen(*[[READ, WRITE]] * 20, [ALONE, 6])).groups
+    many = group(calls, kinds, seen(*[[READ, WRITE]] * 20, *[[ALONE, 6]] * 20)).groups
+    assert ([len(one.calls) for one in few], [len(one.calls) for one in many]) == ([4], [2, 2])
+
+
+def test_there_are_always_savepoints_for_what_needs_them() -> None:
+    kinds = {
+        READ: TransactionPart.QUERY,
+        WRITE: TransactionPart.QUERY,
+        10: TransactionPart.SAVEPOINT,
+        11: TransactionPart.BACK,
+    }
+    calls = {READ: 1000, WRITE: 1000, 10: 700, 11: 650}
+    [only] = group(calls, kinds, seen([READ, 10, WRITE, 11])).groups
+    assert dict(only.calls) == {READ: 1.0, 10: 1.0, WRITE: 1.0, 11: 0.65}

@@ -1,0 +1,285 @@
+"""A workload put together from what a server said and showed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pgdyno.model.experiments.captured import (
+    Between,
+    CapturedCall,
+    CapturedTransaction,
+    CapturedWorkload,
+    ColumnValue,
+    Constant,
+    NewKey,
+    Omitted,
+    OneOf,
+    ReturnedValue,
+    SameValue,
+)
+from pgdyno.postgres.sighting import Sighting
+from pgdyno.postgres.statement_counts import NewCounts, Seen
+from pgdyno.postgres.table_columns import Column
+from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL
+from pgdyno.workload.capture.transactions import SeenTransaction
+from pgdyno.workload.capture.workload import Observation, Told, assemble
+
+KEY = "public.accounts.id"
+COLUMNS = (
+    Column("public", "accounts", "id", "integer", is_key=True, is_visible=True),
+    Column("public", "accounts", "balance", "integer", is_key=False, is_visible=True),
+)
+AMBIGUOUS = "operator is not unique: unknown + unknown"
+FULL = "pg_stat_statements was full and forgot statements meanwhile: raise pg_stat_statements.max to see all"
+READ = "SELECT balance FROM accounts WHERE id = $1"
+WRITE = "UPDATE accounts SET balance = balance + $1 WHERE id = $2"
+
+
+def captured(
+    statements: Mapping[str, int],
+    pairs: Sequence[tuple[str, str]] = (),
+    types: Mapping[str, tuple[str, ...] | str] | None = None,
+    *,
+    nested_calls: int = 0,
+    is_evicting: bool = False,
+) -> CapturedWorkload:
+    """Assemble what a server has seen of statements, each with its calls; ``pairs`` followed each other."""
+    ids = {sql: number for number, sql in enumerate(statements, 1)}
+    counted = {ids[sql]: Seen(calls, 2.0 * calls, calls, 4 * calls, 0) for sql, calls in statements.items()}
+    sightings = [Sighting(1, f"at {number}", ids[sql]) for number, pair in enumerate(pairs) for sql in pair]
+    return assemble(
+        Observation(
+            name="w",
+            server_version="18.0",
+            cluster=5,
+            database="shop",
+            search_path="public",
+            seconds=60.0,
+            clients=2.6,
+            transactions=0,
+            counted=NewCounts(counted, {}, nested_calls, 0, is_evicting),
+            texts={number: sql for sql, number in ids.items()},
+            types={ids[sql]: found for sql, found in (types or {}).items()},
+            columns=COLUMNS,
+            sightings=sightings,
+        )
+    )
+
+
+def test_a_block_is_a_transaction_whose_keys_are_the_same() -> None:
+    found = captured(
+        {"BEGIN": 50, WRITE: 50, READ: 50, "COMMIT": 50, "SELECT 1": 7},
+        [("BEGIN", WRITE), (WRITE, READ), (READ, "COMMIT")],
+    )
+    block = CapturedTransaction(
+        50,
+        (
+            CapturedCall("begin", 1.0),
+            CapturedCall("update-accounts", 1.0, (Between(-100, 100), ColumnValue(KEY))),
+            CapturedCall("select-accounts", 1.0, (SameValue(2, "update-accounts"),)),
+            CapturedCall("commit", 1.0),
+        ),
+    )
+    assert found.transactions == (block, CapturedTransaction(7, (CapturedCall("select", 1.0),)))
+    assert {one.name: one.seen.calls for one in found.statements} == {
+        "update-accounts": 50, "select-accounts": 50, "select": 7, "begin": 50, "commit": 50,
+    }  # fmt: skip
+    assert (found.clients, found.is_read_only, found.replayed_share) == (3, False, 1.0)
+
+
+def test_keys_that_are_looked_up_several_times_differ() -> None:
+    found = captured({"BEGIN": 10, READ: 100, WRITE: 10, "COMMIT": 10}, [(READ, WRITE)])
+    calls = found.transactions[0].calls
+    assert [call.parameters[-1] for call in calls[1:3]] == [ColumnValue(KEY)] * 2
+    assert calls[1].times == 10.0
+
+
+def test_blocks_without_a_counted_begin_get_one() -> None:
+    found = captured({READ: 10, WRITE: 10}, [(READ, WRITE)])
+    assert [call.statement for call in found.transactions[0].calls] == [
+        "begin", "select-accounts", "update-accounts", "commit",
+    ]  # fmt: skip
+    assert {one.name: one.sql for one in found.statements if one.name in {"begin", "commit"}} == {
+        "begin": "BEGIN",
+        "commit": "COMMIT",
+    }
+
+
+def test_what_is_not_replayed_stands_in_the_workload_with_its_reason() -> None:
+    found = captured(
+        {READ: 90, "VACUUM accounts": 4, "SELECT $1 + $2": 5, "SELECT f($1)": 1},
+        types={"SELECT $1 + $2": AMBIGUOUS, "SELECT f($1)": ("point",)},
+    )
+    assert {(one.sql, one.why) for one in found.omitted} == {
+        ("VACUUM accounts …", "a utility statement: it changes more than rows"),
+        (
+            "SELECT $1 + $2",
+            f"the server does not prepare it as its statistics show it: {AMBIGUOUS}",
+        ),
+        ("SELECT f($1)", "nothing is known about the values of $1 (point)"),
+    }
+    assert found.replayed_share == 0.9
+
+
+def test_statements_about_statistics_are_nobodys_workload() -> None:
+    found = captured(
+        {READ: 1, "SELECT calls FROM pg_stat_statements": 2, "SELECT * FROM pg_stat_activity": 3}
+    )
+    assert [one.name for one in found.statements] == ["select-accounts"]
+    assert found.omitted == ()
+
+
+def test_equal_names_are_numbered_by_calls() -> None:
+    found = captured({READ: 5, "SELECT balance FROM accounts": 50})
+    assert {one.name: one.sql for one in found.statements} == {
+        "select-accounts": "SELECT balance FROM accounts",
+        "select-accounts-2": READ,
+    }
+
+
+def test_what_is_not_known_is_said() -> None:
+    found = captured(
+        {"SELECT f($1)": 5}, types={"SELECT f($1)": ("integer",)}, nested_calls=12, is_evicting=True
+    )
+    assert found.notes == (
+        "12 calls within functions are not replayed by themselves: their functions are",
+        FULL,
+        "no transaction was seen at work: each statement is taken for one of its own",
+        UNKNOWN_PROTOCOL,
+        "select: $1 drawn by type alone",
+    )
+
+
+def test_a_lost_text_is_said() -> None:
+    seen = Seen(3, 1.0, 3, 3, 0)
+    counted = NewCounts({9: seen}, {}, 0, 0, is_evicting=False)
+    observed = Observation("w", "18.0", 5, "shop", "public", 60.0, 1.0, 3, counted, {}, {}, (), ())
+    assert assemble(observed).omitted == (Omitted("(query id 9)", "the server has lost its text", seen),)
+
+
+def test_the_range_of_an_aggregate_is_as_wide_as_others_of_its_column() -> None:
+    wide = "SELECT balance FROM accounts WHERE id BETWEEN $1 AND $2"
+    summed = "SELECT sum(balance) FROM accounts WHERE id BETWEEN $1 AND $2"
+    counted = {1: Seen(10, 20.0, 1000, 40, 0), 2: Seen(10, 20.0, 10, 40, 0)}
+    observed = Observation(
+        "w", "18.0", 5, "shop", "public", 60.0, 1.0, 20, NewCounts(counted, {}, 0, 20, is_evicting=False),
+        {1: wide, 2: summed}, {}, COLUMNS, (),
+    )  # fmt: skip
+    found = assemble(observed)
+    ends = {call.statement: call.parameters[1] for one in found.transactions for call in one.calls}
+    assert ends == {"select-accounts": SameValue(1, plus=99), "select-accounts-2": SameValue(1, plus=99)}
+    assert any("do not tell the width of its range" in note for note in found.notes)
+
+
+def logged(
+    statements: Mapping[str, int],
+    transactions: Sequence[tuple[float, Mapping[str, float]]],
+    kept: Mapping[str, Mapping[int, Mapping[str | None, int]]] | None = None,
+    full: Sequence[tuple[str, int]] = (),
+    earlier: Mapping[tuple[str, int], Sequence[tuple[str, int]]] | None = None,
+) -> CapturedWorkload:
+    """Assemble what a log tells of statements, each with its calls."""
+    ids = {sql: number for number, sql in enumerate(statements, 1)}
+    counted = {ids[sql]: Seen(calls, 2.0 * calls, 0, 0, 0) for sql, calls in statements.items()}
+    kinds = [
+        SeenTransaction(count, tuple((ids[sql], times) for sql, times in calls.items()), len(calls) > 1)
+        for count, calls in transactions
+    ]
+    told = Told(
+        transactions=kinds,
+        numbers={},
+        kept={ids[sql]: values for sql, values in (kept or {}).items()},
+        full={(ids[sql], number) for sql, number in full},
+        earlier={
+            (ids[sql], number): [(ids[other], its) for other, its in places]
+            for (sql, number), places in (earlier or {}).items()
+        },
+        notes=("a note",),
+    )
+    return assemble(
+        Observation(
+            "w", "18.0", 5, "shop", "public", 60.0, 2.0, 0, NewCounts(counted, {}, 0, 0, is_evicting=False),
+            {number: sql for sql, number in ids.items()}, {}, COLUMNS, (), told,
+        )
+    )  # fmt: skip
+
+
+def test_transactions_of_a_log_are_as_it_tells_them() -> None:
+    block = {"BEGIN": 1.0, READ: 2.0, WRITE: 1.0, "VACUUM accounts": 1.0, "ROLLBACK": 1.0}
+    calls = {"BEGIN": 10, READ: 27, WRITE: 10, "ROLLBACK": 10, "VACUUM accounts": 10}
+    found = logged(calls, [(10, block), (7, {READ: 1.0})])
+    assert [
+        (one.weight, [(call.statement, call.times) for call in one.calls]) for one in found.transactions
+    ] == [
+        (10, [("begin", 1.0), ("select-accounts", 2.0), ("update-accounts", 1.0), ("rollback", 1.0)]),
+        (7, [("select-accounts", 1.0)]),
+    ]
+    assert (found.counted, found.notes) == (("calls",), ("a note",))
+    assert [one.sql for one in found.omitted] == ["VACUUM accounts …"]
+    assert not found.has_values
+
+
+def test_a_statement_that_takes_no_parameter_is_left_out_if_it_had_a_constant() -> None:
+    snapshot, level = "SET TRANSACTION SNAPSHOT $1", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"
+    block = {"BEGIN": 1.0, level: 1.0, snapshot: 1.0, "SAVEPOINT $1": 1.0, READ: 1.0, "COMMIT": 1.0}
+    found = logged(dict.fromkeys(block, 4), [(4, block)])
+    assert [one.sql for one in found.statements] == ["BEGIN", level, "SAVEPOINT pgdyno", READ, "COMMIT"]
+    assert [(one.sql, one.why) for one in found.omitted] == [
+        ("SET TRANSACTION …", "its constants are not known, and no parameters can take their place")
+    ]
+
+
+def test_kept_values_stand_in_place_of_columns_but_not_of_ties_and_new_keys() -> None:
+    insert = "INSERT INTO accounts VALUES ($1, $2)"
+    block = {"BEGIN": 1.0, READ: 1.0, WRITE: 1.0, insert: 1.0, "COMMIT": 1.0}
+    kept: dict[str, dict[int, dict[str | None, int]]] = {
+        READ: {1: {"7": 3, "8": 1}},
+        WRITE: {1: {"5": 2, None: 1}, 2: {"7": 3}},
+        insert: {1: {"9": 1}, 2: {None: 4}},
+    }
+    [found] = logged(dict.fromkeys(block, 4), [(4, block)], kept).transactions
+    assert [call.parameters for call in found.calls[1:4]] == [
+        (OneOf(("7", "8"), (3.0, 1.0)),),
+        (OneOf(("5",), (2.0,), 1.0), SameValue(1, "select-accounts")),
+        (NewKey(KEY), Constant(None)),
+    ]
+
+
+def test_a_returned_key_stays_one_where_values_are_kept() -> None:
+    insert = "INSERT INTO accounts (balance) VALUES ($1) RETURNING id"
+    block = {"BEGIN": 1.0, insert: 1.0, WRITE: 1.0, "COMMIT": 1.0}
+    kept: dict[str, dict[int, dict[str | None, int]]] = {WRITE: {1: {"5": 2}, 2: {"7": 3}}}
+    [found] = logged(dict.fromkeys(block, 4), [(4, block)], kept).transactions
+    assert found.calls[2].parameters == (OneOf(("5",)), ReturnedValue(1, "insert-accounts"))
+
+
+def test_a_parameter_of_too_many_values_is_drawn_from_its_column() -> None:
+    found = logged({READ: 1}, [(1, {READ: 1.0})], {READ: {1: {"7": 1}}}, [(READ, 1)])
+    assert found.transactions[0].calls[0].parameters == (ColumnValue(KEY),)
+
+
+LOCK = "SELECT pg_advisory_xact_lock($1)"
+
+
+def test_parameters_that_had_the_same_values_are_the_same_and_drawn_as_the_one_that_is_known_best() -> None:
+    block = {"BEGIN": 1.0, LOCK: 1.0, WRITE: 1.0, READ: 1.0, "COMMIT": 1.0}
+    earlier = {(WRITE, 1): [], (WRITE, 2): [(LOCK, 1)], (READ, 1): [(LOCK, 1), (WRITE, 2)]}
+    [found] = logged(dict.fromkeys(block, 4), [(4, block)], earlier=earlier).transactions
+    assert [call.parameters for call in found.calls[1:4]] == [
+        (ColumnValue(KEY),),
+        (Between(-100, 100), SameValue(1, "select")),
+        (SameValue(1, "select"),),
+    ]
+
+
+def test_keys_that_a_log_has_shown_to_differ_are_not_the_same() -> None:
+    block = {"BEGIN": 1.0, WRITE: 1.0, READ: 1.0, "COMMIT": 1.0}
+    [found] = logged(dict.fromkeys(block, 4), [(4, block)], earlier={(READ, 1): []}).transactions
+    assert found.calls[2].parameters == (ColumnValue(KEY),)
+
+
+def test_values_of_a_list_differ() -> None:
+    several = "SELECT balance FROM accounts WHERE id IN ($1, $2)"
+    found = captured({"BEGIN": 50, WRITE: 50, several: 50, "COMMIT": 50}, [(WRITE, several)])
+    assert found.transactions[0].calls[1].parameters[1] == ColumnValue(KEY)
+    assert found.transactions[0].calls[2].parameters == (SameValue(2, "update-accounts"), ColumnValue(KEY))

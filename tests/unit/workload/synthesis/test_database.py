@@ -1,0 +1,189 @@
+"""Tables whose rows are made up: keys differ, what refers to them is there, NULL and shares are as wanted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgdyno.postgres.catalogued_tables import (
+    ColumnStatistics,
+    Dependency,
+    ForeignKey,
+    StoredTable,
+    TableColumn,
+)
+from pgdyno.workload.synthesis.columns import has_order
+from pgdyno.workload.synthesis.database import MadeUpDatabase
+from pgdyno.workload.synthesis.gaps import gaps
+
+
+def integers(
+    name: str,
+    distinct: float,
+    *,
+    low: int = 1,
+    high: int = 1000,
+    nulls: float = 0.0,
+    correlation: float = 0.0,
+) -> TableColumn:
+    seen = ColumnStatistics(nulls, 4, distinct, (), (), (str(low), str(high)), correlation)
+    return TableColumn(name, "int4", -1, is_not_null=nulls == 0, statistics=seen)
+
+
+def rows_of(made: MadeUpDatabase, oid: int, *columns: str) -> list[tuple[str, ...]]:
+    table = made.table(oid)
+    places = [table.columns.index(name) for name in columns]
+    text = b"".join(block for _, block in table.blocks()).decode()
+    lines = [line.split("\t") for line in text.splitlines()]
+    assert len(lines) == table.rows
+    return [tuple(line[place] for place in places) for line in lines]
+
+
+def customers(rows: float = 5000) -> StoredTable:
+    return StoredTable(1, "s", "customers", rows, 1 << 20, (integers("id", -1, high=5000),), (("id",),))
+
+
+def orders(*, skew: float = 0.3) -> StoredTable:
+    hot = ColumnStatistics(0.0, 4, 400, ("7", "4000"), (skew, 0.1), ("1", "2500", "5000"), 0.0)
+    columns = (
+        integers("id", -1, high=20_000, correlation=1.0),
+        TableColumn("customer", "int4", -1, is_not_null=True, statistics=hot),
+        integers("note", 10, nulls=0.25),
+    )
+    key = ForeignKey("fk", ("customer",), 1, ("id",))
+    return StoredTable(2, "s", "orders", 20_000, 1 << 20, columns, (("id",),), (key,))
+
+
+def test_a_foreign_key_has_values_of_the_key_as_frequent_as_in_the_original() -> None:
+    made = MadeUpDatabase((customers(), orders()), 1.0, 1)
+    known = {one for (one,) in rows_of(made, 1, "id")}
+    counts = Counter(one for (one,) in rows_of(made, 2, "customer"))
+    assert counts.keys() <= known
+    assert counts["7"] == 6000  # 0.3 of 20000
+    assert counts["4000"] == 2000
+    assert len(counts) == pytest.approx(400, abs=5)
+    assert Counter(one for (one,) in rows_of(made, 2, "note"))["\\N"] == 5000
+
+
+def test_a_share_makes_fewer_rows_and_keys_of_large_tables_alone() -> None:
+    made = MadeUpDatabase((customers(), orders()), 0.25, 1)
+    ids = [int(one) for (one,) in rows_of(made, 1, "id")]
+    assert sorted(ids) == list(range(1, 1251))
+    referred = Counter(int(one) for (one,) in rows_of(made, 2, "customer"))
+    assert (sum(referred.values()), referred.keys() <= set(ids)) == (5000, True)
+    assert referred.most_common(1)[0][1] == 1500  # 0.3 of them
+    small = MadeUpDatabase((customers(900),), 0.01, 1)
+    assert len(rows_of(small, 1, "id")) == 900
+
+
+def test_tables_that_refer_to_each_other_are_made() -> None:
+    hen = ForeignKey("hen", ("egg",), 2, ("id",))
+    egg = ForeignKey("egg", ("id",), 1, ("id",))
+    hens = StoredTable(
+        1, "s", "hens", 3000, 0, (integers("id", -1, high=3000), integers("egg", -0.5)), (("id",),), (hen,)
+    )
+    eggs = StoredTable(2, "s", "eggs", 1500, 0, (integers("id", -1, high=3000),), (("id",),), (egg,))
+    made = MadeUpDatabase((hens, eggs), 1.0, 1)
+    of_hens, of_eggs = ({one for (one,) in rows_of(made, oid, "id")} for oid in (1, 2))
+    assert (len(of_hens), len(of_eggs), of_eggs <= of_hens) == (3000, 1500, True)
+    assert {one for (one,) in rows_of(made, 1, "egg")} <= of_eggs
+
+
+@given(
+    orders_=st.integers(1, 2000),
+    products=st.integers(20, 500),
+    lines=st.integers(1, 6),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=25, deadline=None)
+def test_combinations_of_a_key_differ(orders_: int, products: int, lines: int, seed: int) -> None:
+    columns = integers("o", orders_, high=orders_), integers("p", products, high=products)
+    table = StoredTable(1, "s", "lines", orders_ * lines, 0, columns, (("o", "p"),))
+    rows = rows_of(MadeUpDatabase((table,), 1.0, seed), 1, "o", "p")
+    assert len(set(rows)) == orders_ * lines
+
+
+def test_a_key_of_three_levels_and_what_refers_to_a_part_of_it() -> None:
+    w, d, c, o = (integers(name, n, high=n) for name, n in (("w", 5), ("d", 10), ("c", 300), ("o", 400)))
+    buyers = StoredTable(1, "s", "buyers", 15_000, 0, (w, d, c), (("w", "d", "c"),))
+    key = ForeignKey("fk", ("w", "d", "c"), 1, ("w", "d", "c"))
+    bought = StoredTable(2, "s", "bought", 20_000, 0, (w, d, o, c), (("w", "d", "o"),), (key,))
+    made = MadeUpDatabase((buyers, bought), 1.0, 1)
+    known = set(rows_of(made, 1, "w", "d", "c"))
+    assert len(known) == 15_000
+    assert set(rows_of(made, 2, "w", "d", "c")) <= known
+    assert len(set(rows_of(made, 2, "w", "d", "o"))) == 20_000
+
+
+def test_values_follow_from_others_as_dependencies_say() -> None:
+    columns = integers("zip", 500, high=500), integers("city", 50, high=50)
+    depends = (Dependency(("zip",), "city", 1.0), Dependency(("city",), "zip", 0.1))
+    table = StoredTable(1, "s", "t", 10_000, 0, columns, dependencies=depends)
+    rows = set(rows_of(MadeUpDatabase((table,), 1.0, 1), 1, "zip", "city"))
+    assert len(rows) == len({zip_ for zip_, _ in rows})
+    assert len({city for _, city in rows}) == 50
+
+
+def test_what_is_not_known_is_said() -> None:
+    hidden = TableColumn("secret", "int4", -1, is_not_null=True, is_readable=False)
+    strange = TableColumn("shape", "circle", -1, is_not_null=False)
+    known = StoredTable(1, "s", "t", 10, 0, (hidden, strange, integers("a", 1)), hidden=("x",))
+    fresh = StoredTable(2, "s", "fresh", None, 0, ())
+    assert list(gaps((known, fresh))) == [
+        "never analysed, so 100 rows each: s.fresh",
+        "the role may not see statistics of s.t.secret: made up by type",
+        "shown to tables' owners alone, or empty: the extended statistics s.x",
+        "no statistics of s.t.shape: made up by type",
+        "NULL, as no values of the type are made up: s.t.shape (circle)",
+    ]
+    assert rows_of(MadeUpDatabase((known, fresh), 1.0, 1), 1, "shape") == [("\\N",)] * 10
+
+
+_TEXTS = st.lists(st.one_of(st.text(max_size=8), st.integers().map(str), st.dates().map(str)), max_size=6)
+_SHARES = st.lists(st.floats(0, 1), max_size=6)
+_STATISTICS = st.builds(
+    ColumnStatistics,
+    null_fraction=st.floats(0, 1),
+    width_bytes=st.integers(0, 3000),
+    distinct=st.floats(-1, 1e6),
+    common=_TEXTS.map(tuple),
+    frequencies=_SHARES.map(tuple),
+    bounds=_TEXTS.map(tuple),
+    correlation=st.floats(-1, 1),
+)
+_COLUMNS = st.builds(
+    lambda type_, modifier, seen: TableColumn("c", type_, modifier, is_not_null=False, statistics=seen),
+    st.sampled_from(
+        ["int2", "int8", "numeric", "float8", "bool", "date", "timestamptz", "time", "interval", "text",
+         "bpchar", "uuid", "bytea", "inet", "jsonb", "tsvector", "bit", "circle"]
+    ),
+    st.integers(-1, 1 << 20),
+    st.none() | _STATISTICS,
+)  # fmt: skip
+
+
+@given(
+    column=_COLUMNS,
+    rows=st.none() | st.floats(0, 400),
+    is_key=st.booleans(),
+    refers=st.booleans(),
+    share=st.floats(0.01, 1),
+)
+@settings(deadline=None, max_examples=200)
+def test_any_statistics_make_as_many_rows(
+    *, column: TableColumn, rows: float | None, is_key: bool, refers: bool, share: float
+) -> None:
+    keys = (("c",),) if is_key else ()
+    table = StoredTable(1, "s", "t", rows, 0, (column,), keys)
+    key = (ForeignKey("fk", ("c",), 1, ("c",)),) if refers and is_key else ()
+    child = StoredTable(2, "s", "u", rows, 0, (column,), (), key)
+    made = MadeUpDatabase((table, child), share, 1)
+    wanted = 100 if rows is None else round(rows)
+    found = {oid: rows_of(made, oid, "c") for oid in (1, 2)}
+    assert [len(one) for one in found.values()] == [wanted, wanted]
+    known = {one for one in found[1] if one != ("\\N",)}
+    if key and known and has_order(column):
+        assert {one for one in found[2] if one != ("\\N",)} <= known

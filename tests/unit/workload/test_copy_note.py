@@ -1,0 +1,45 @@
+"""Notes on what the rows of copies are, and that experiments have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgdyno.measure.decisions.notes import method_notes
+from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.workload import DUMP, DataSet, PgbenchScripts, Workload
+from pgdyno.workload.copy_note import digest_of, read_copy_note, write_copy_note
+
+
+def test_a_note_is_read_for_its_copy_alone(tmp_path: Path) -> None:
+    dump = tmp_path / "shop.dump"
+    dump.write_bytes(b"rows")
+    assert read_copy_note(dump, digest_of(dump)) is None
+    write_copy_note(dump, "a sample of 10 % of the original's rows")
+    assert read_copy_note(dump, digest_of(dump)) == "a sample of 10 % of the original's rows"
+    dump.write_bytes(b"all rows")
+    assert read_copy_note(dump, digest_of(dump)) is None
+
+
+def test_a_note_is_not_written_through_a_link(tmp_path: Path) -> None:
+    """Beside a copy in a directory of others, it would be a file of their choice."""
+    dump, victim = tmp_path / "shop.dump", tmp_path / "victim"
+    dump.write_bytes(b"rows")
+    victim.write_text("kept")
+    (tmp_path / "shop.dump.note").symlink_to(victim)
+    write_copy_note(dump, "made-up rows")
+    assert victim.read_text() == "kept"
+    assert read_copy_note(dump, digest_of(dump)) == "made-up rows"
+
+
+def test_an_experiment_says_once_what_rows_its_workload_runs_on() -> None:
+    def workload(rows: str | None) -> Workload:
+        return Workload(
+            name="shop",
+            title="captured",
+            data_set=DataSet("copy", 1, 1, maker=DUMP, rows=rows),
+            reset=ResetPolicy.KEEP,
+            kind=PgbenchScripts(()),
+        )
+
+    assert method_notes([workload("made-up rows")] * 2, Design())[-1:] == ("shop runs on made-up rows",)
+    assert not any("runs on" in one for one in method_notes([workload(None)], Design()))
