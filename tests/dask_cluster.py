@@ -18,7 +18,7 @@ from tests.fix_servers import free_port, owned_directory, unprivileged_user, wai
 
 NO_DASK = "the package distributed is not installed"
 _ROOT = Path(__file__).parents[1]
-_LOADED = "pgdyno.results.fleets.measure_machine"  # before the worker is there, not while it has a task
+_LOADED = "pgdyno.results.fleets.run_fleet"  # before the worker is there, not while it has a task
 _READS_ALL = "+dac_read_search"  # root's Python may lie in root's home
 
 

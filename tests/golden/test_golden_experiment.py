@@ -23,7 +23,7 @@ from tests.golden.synthetic_tuning import tuning
 from pgdyno.base.document import to_document
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.results.fleets.fleet import combine
-from pgdyno.results.fleets.fleet_page import render_fleet
+from pgdyno.results.fleets.fleet_report import render_fleet
 from pgdyno.results.fleets.fleet_text import fleet_text
 from pgdyno.results.machines.machine_comparison import compare_machines
 from pgdyno.results.machines.machine_text import machine_comparison_text

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
 from tests.house.source import imported_modules, modules
+from tests.house.test_size import FILE_LINES
 
 CLASSES_OF_SEVERAL_PACKAGES = {
     "Arm": "a server that is measured, and its bar in a figure",
@@ -39,6 +40,39 @@ def test_no_imports_go_in_circles() -> None:
         raise AssertionError(
             f"{circle}: move what both need below them, or pass it in; TYPE_CHECKING only hides a circle"
         ) from error
+
+
+SHORT_LINES = 100
+APART = {
+    "postgres/process/enter_group.py": "a program that is run by its path",
+    "load/pgbench.py": "one file a generator",
+    "workload/capture/logs/csv_entries.py": "one file a format of logs",
+    "workload/capture/logs/json_entries.py": "one file a format of logs",
+    "workload/capture/logs/stderr_entries.py": "one file a format of logs",
+}
+"""Short files that stay by themselves; so do commands, entries of catalogues, and methods in stats/."""
+
+
+def test_a_short_file_that_only_its_neighbour_imports_joins_it() -> None:
+    lines = {module.name: len(module.path.read_text().splitlines()) for module in modules()}
+    importers: dict[str, list[str]] = {module.name: [] for module in modules()}
+    for name, targets in imported_modules().items():
+        for target in targets:
+            importers[target].append(name)
+    idle = dict(APART)
+    wrong = []
+    for module in modules():
+        if module.is_entry or module.package in {"cli", "stats"} or module.path.stem == "__init__":
+            continue
+        match importers[module.name]:
+            case [one] if one.rpartition(".")[0] == module.name.rpartition(".")[0]:
+                is_short = lines[module.name] < SHORT_LINES
+                if not is_short or lines[module.name] + lines[one] > FILE_LINES:
+                    continue
+                if not idle.pop(module.place, None):
+                    wrong.append(f"{module.place} joins {one}, its only importer")
+    assert not wrong, "\n".join(wrong)
+    assert not idle, f"these are not short, or not imported once: {idle}"
 
 
 def test_a_file_name_means_one_thing_in_a_subject() -> None:

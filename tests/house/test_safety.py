@@ -50,7 +50,7 @@ _TAKES_NO_MODULES_FROM_HERE = re.compile(
 )
 _STARTS_NO_PYTHON = {
     "remote/runner.py": "the arguments of start_command, which has -I, for the python of this machine",
-    "builds/needs/requirements.py": "the name of a package",
+    "builds/needs/prerequisites.py": "the name of a package",
 }
 
 

@@ -37,7 +37,7 @@ def test_use_cases_are_given_their_parts_rather_than_patched() -> None:
         for node in nodes_of(path)
         if isinstance(node, ast.Call) and name_of(node.func) == "setattr" and patches_use_case(node, path)
     ]
-    instead = "give the use case its part as an argument, as in builds/parts.py"
+    instead = "give the use case its part as an argument, as in builds/build.py"
     assert len(patches) <= MOST_PATCHES, "\n".join([f"more than {MOST_PATCHES}: {instead}", *patches])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.accelerate.captured_plans import plan_captured
+from pgdyno.accelerate.planning import plan_captured
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import CapturedLoad, Workload

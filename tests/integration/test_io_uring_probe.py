@@ -19,7 +19,7 @@ from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import initialise
 from pgdyno.postgres.process.io_uring import SWITCH, io_uring_obstacle
 from pgdyno.postgres.process.local_machine import workspace
-from pgdyno.studies.io_support import find_io_support
+from pgdyno.studies.run import find_io_support
 
 BUILT = Path("/var/lib/pgdyno/servers/source-18/bin")
 REFUSE = Path(__file__).with_name("refuse_io_uring.py")

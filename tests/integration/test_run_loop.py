@@ -18,7 +18,7 @@ from pgdyno.base.errors import InstallationError
 from pgdyno.cli.output import Lines
 from pgdyno.host.awake import AS_ASKED
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.compiled_loop_library import LoopSources, compile_library
+from pgdyno.measure.arenas.loop_library import LoopSources, compile_library
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.conditions import Conditions

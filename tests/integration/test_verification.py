@@ -15,9 +15,7 @@ from tests.fix_huge_pages import needs_huge_pages
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds.optimise.huge_text import SOURCE
 from pgdyno.builds.verifying.crashes import survive_crashes
-from pgdyno.builds.verifying.machine_code import least_moved_bytes
-from pgdyno.builds.verifying.same_answers import ask_all, require_equal
-from pgdyno.builds.verifying.same_data import require_same_data
+from pgdyno.builds.verifying.verification import ask_all, least_moved_bytes, require_equal, require_same_data
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import Installation, installation_at
 from pgdyno.postgres.process.instance import Instance, initialise

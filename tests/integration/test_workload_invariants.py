@@ -23,7 +23,7 @@ from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.connection.control_connection import READING
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
-from pgdyno.workload.invariant_answers import read_answer
+from pgdyno.workload.invariants import read_answer
 from pgdyno.workload.workload_choice import captured_workload
 
 pytestmark = pytest.mark.server

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import closing
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeAlias
 
-from pgdyno.accelerate.captured_plans import plan_captured
 from pgdyno.apply.host_state import this_host
-from pgdyno.base.facts import Fact
+from pgdyno.base.errors import PgdynoError, ServerError
+from pgdyno.base.facts import Fact, unknown
 from pgdyno.base.ports import Progress
 from pgdyno.host.page_compression import LZ4
+from pgdyno.load.driver import Driver
 from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.captured_samples import sampled_statements
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.awake.polling_trial import with_proven_polling
 from pgdyno.measure.commit_grouping import best_grouped, count_commits
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.bundled_study import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
+from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.workload import Step, TpchStep, Workload
+from pgdyno.model.experiments.workload import PREPARED, Step, TpchStep, Workload
 from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.variants.variant import Variant, require_measurable
@@ -32,13 +37,22 @@ from pgdyno.plan.peer_facts import peer_facts
 from pgdyno.plan.peers.comparable import PeerSettings, accepted_by
 from pgdyno.plan.peers.pgtune import settings as pgtune_settings
 from pgdyno.plan.peers.tuned_profile import tuned_files
-from pgdyno.plan.statement_plans import plan_workload, together
+from pgdyno.plan.statement_plans import SOURCE, plan_statement, plan_workload, together
 from pgdyno.plan.subject import Subject, subject_of
 from pgdyno.postgres.commit_grouping import CommitGrouping
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import Server
-from pgdyno.postgres.statements import WorkloadStatements
+from pgdyno.postgres.statements import PlannedStatement, WorkloadStatements
+from pgdyno.workload.capture.statements import reads_alone
+
+_MOST_UNPLANNED = 0.05  # of the original; the plans of the rest say nothing of a larger share
+
+
+Connect: TypeAlias = Callable[[], Connection]
+
+
+"""Opens a session as the load of the workload has: same role, and search path."""
 
 
 @dataclass(frozen=True)
@@ -181,3 +195,51 @@ def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:
     """Return pgtune's settings for this host; None where its inputs are unknown."""
     facts = peer_facts(server, resources)
     return None if facts is None else accepted_by(server, pgtune_settings(facts))
+
+
+def plan_captured(
+    connect: Connect, prepare: Callable[[Connection], None], workload: Workload, driver: Driver
+) -> Fact[WorkloadStatements]:
+    """Plan the statements of a captured workload; unknown if that fails for too much of its time.
+
+    ``prepare`` is called with the session that they are planned in.
+    """
+    captured = workload.captured
+    assert captured is not None  # noqa: S101 — the caller has looked
+    if captured.protocol != PREPARED:
+        return unknown(f'workload "{workload.name}" does not prepare its statements by name', SOURCE)
+    try:
+        with closing(connect()) as connection:
+            samples = sampled_statements(connection, workload, driver)
+    except PgdynoError as error:
+        return unknown(_said(error), SOURCE)
+    calls, shares = _calls_per_transaction(captured), captured.shares
+    planned: dict[str, PlannedStatement] = {}
+    with closing(connect()) as connection:
+        prepare(connection)
+        for one in samples:
+            with suppress(ServerError):  # it is missing then, which counts below
+                each = replace(one, calls=calls[one.name])
+                found = plan_statement(connection, each, is_run=reads_alone(one.sql))
+                planned[one.name] = replace(found, is_private=True)
+    prepared = [one.name for one in captured.statements if one.is_prepared]
+    missing = [name for name in prepared if name not in planned]
+    if sum(shares[name] for name in missing) > _MOST_UNPLANNED:
+        return unknown(
+            f"too many statements of {workload.name} cannot be planned: {', '.join(missing)}", SOURCE
+        )
+    return Fact(WorkloadStatements(workload.name, tuple(planned.values())), SOURCE)
+
+
+def _calls_per_transaction(captured: CapturedWorkload) -> Mapping[str, float]:
+    """Return how often each statement is called in a transaction of any kind, on average."""
+    whole = sum(one.weight for one in captured.transactions)
+    calls: defaultdict[str, float] = defaultdict(float)
+    for one in captured.transactions:
+        for call in one.calls:
+            calls[call.statement] += one.weight * call.times / whole
+    return calls
+
+
+def _said(error: PgdynoError) -> str:
+    return f"{error.message}: {error.detail}" if error.detail else error.message

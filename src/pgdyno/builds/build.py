@@ -25,22 +25,37 @@ from pgdyno.base.ports import Progress
 from pgdyno.builds.baseline_build import find_baseline_build
 from pgdyno.builds.build_request import BuildRequest, plan_build
 from pgdyno.builds.compiling.build_plan import BuildPlan
-from pgdyno.builds.fetch import changed
+from pgdyno.builds.fetch import changed, fetch
 from pgdyno.builds.lessons import find_lessons
-from pgdyno.builds.parts import PARTS
+from pgdyno.builds.optimise.bolt import find_bolt
 from pgdyno.builds.product.manifest import Manifest, read_manifest
 from pgdyno.builds.stages import Building, BuildParts
+from pgdyno.builds.training import check_settings, train
+from pgdyno.builds.verifying.verification import verify
 from pgdyno.model.plans.recipe import PLAIN, TRAINED_ON
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.local_machine import available_memory_bytes, workspace
 from pgdyno.postgres.process.registry import find_installation
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
+
+
 _SERVER_BYTES = 500 << 20  # of memory: a server in training, with what loads it
+
+
 _COMPILER_BYTES = 200 << 20  # of each that runs at the same time; measured: clang 19, linking included
+
+
 _BOLT_BYTES = 2300 << 20  # measured: BOLT 19 with a program of 9 MB of machine code
+
+
 _WORD = re.compile(r"[\w/.+-]+")
+
+
 _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
+
+
+PARTS = BuildParts(find_bolt, fetch, available_memory_bytes, check_settings, train, verify)
 
 
 def build(request: BuildRequest, progress: Progress, parts: BuildParts = PARTS) -> Manifest:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from pgdyno.base.errors import UsageError
+from pgdyno.base.errors import InstallationError, UsageError
+from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
 from pgdyno.builds.compilers._contract import Compiler
 from pgdyno.builds.compiling.build_plan import BuildPlan
 from pgdyno.builds.fetch import Fetched
-from pgdyno.builds.inherited_features import InheritedFeatures, find_inherited_features
 from pgdyno.builds.needs.find_compiler import find_compiler
 from pgdyno.builds.needs.prerequisites import (
     Need,
@@ -27,6 +29,7 @@ from pgdyno.builds.patching.catalogue import choose_patches, require_known
 from pgdyno.builds.source.extensions import parse_extensions
 from pgdyno.builds.source.source import Package, parse_source
 from pgdyno.builds.spec.configure_options import ConfigureOptions, options_like
+from pgdyno.builds.spec.features import Features, take_over
 from pgdyno.builds.spec.foreign import NO_BOLT, Foreign, parse_machine, require_possible, require_runs
 from pgdyno.builds.stages import BuildParts
 from pgdyno.host.files.source_tree import opened_tree
@@ -39,7 +42,37 @@ from pgdyno.model.plans.recipe import (
     parse_target,
     patched,
 )
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.workspace import Workspace
+
+_CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # members of what pg_config says
+
+
+_NOT_RECORDED = "not recorded"
+
+
+@dataclass(frozen=True)
+class InheritedFeatures:
+    """The features of an installation.
+
+    ``asked``: its name as given; ``extensions``: those available to databases.
+    """
+
+    asked: str
+    major: int
+    features: Features
+    extensions: tuple[str, ...]
+
+    def require_major(self, major: int, source: str) -> None:
+        """Raise UsageError unless a source is of the same major version."""
+        if major != self.major:
+            raise UsageError(
+                f'--like "{self.asked}" is PostgreSQL {self.major}, --source "{source}" is {major}',
+                detail="a build takes the place of a server of its own major version: another one does not "
+                "read its data,\n         and has other defaults of configure",
+                hint=f"name a source of PostgreSQL {self.major}, or an installation of PostgreSQL {major}",
+            )
 
 
 @dataclass(frozen=True)
@@ -201,3 +234,48 @@ def _require_trained(asked: tuple[str, ...], recipe: Recipe) -> None:
             detail=f"requested: {recipe.name}",
             hint=f"--recipe {recipe.name}+pgo, or leave --train out",
         )
+
+
+def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
+    """Return the features of an installation.
+
+    It is named by its prefix, its directory of programs, or a server's name.
+
+    Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
+    """
+    installation = find_installation(asked, place)
+    said = _said(installation, place)
+    controls = Path(said.get(_SHARED, "")).glob("extension/*.control")
+    return InheritedFeatures(
+        asked,
+        installation.major,
+        take_over(shlex.split(said[_CONFIGURE])),
+        tuple(sorted(control.stem for control in controls)),
+    )
+
+
+def _said(installation: Installation, place: Workspace) -> dict[str, str]:
+    """Return the output of pg_config, by name.
+
+    Raises: InstallationError if it does not say what is built in.
+    """
+    said = installation.build_configuration(place.account)
+    if isinstance(said.value, Unknown):
+        raise _unknown(
+            installation,
+            f"{said.source}: {said.value.reason}",
+            f"Debian and Ubuntu have it in postgresql-client-{installation.major}",
+        )
+    found = [line.partition("=") for line in said.value.splitlines()]
+    members = {name.strip(): value.strip() for name, _, value in found}
+    if members.get(_CONFIGURE, "") in {"", _NOT_RECORDED}:
+        raise _unknown(
+            installation,
+            f"{said.source} names no options: it was built without any, or by meson",
+            "leave --like out: support for the host's libraries is then built in",
+        )
+    return members
+
+
+def _unknown(installation: Installation, detail: str, hint: str) -> InstallationError:
+    return InstallationError(f"it is unknown how {installation.title} was built", detail=detail, hint=hint)

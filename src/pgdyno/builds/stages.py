@@ -16,19 +16,20 @@ from pgdyno.builds.compiling.build_plan import BuildPlan
 from pgdyno.builds.compiling.publishing import publish, put_beside
 from pgdyno.builds.compiling.regression import with_tests
 from pgdyno.builds.directory import BuildDirectory
-from pgdyno.builds.extension_trees import chosen_modules, copy_trees, install_trees
-from pgdyno.builds.fetch import Fetched
+from pgdyno.builds.fetch import Fetched, changed
 from pgdyno.builds.lessons import Lesson
 from pgdyno.builds.optimise import bolt, huge_text
 from pgdyno.builds.optimise.counts import gather
 from pgdyno.builds.patching.patched_tree import apply_patches
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
-from pgdyno.builds.run.making import Making
+from pgdyno.builds.run.making import Making, RunAs
 from pgdyno.builds.run.resumed_stages import Stage, Stages, Watch, share_of_all
-from pgdyno.builds.source.extensions import require_modules
+from pgdyno.builds.source.extensions import ALL, ExtensionTree, require_modules
+from pgdyno.builds.source.source import copy_tree
 from pgdyno.builds.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.builds.verifying.verification import Candidate
 from pgdyno.builds.write_manifest import describe
+from pgdyno.host.files.source_tree import opened_tree
 from pgdyno.host.processes.running import output_of
 from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.postgres.process.installation import Installation, installation_at
@@ -36,6 +37,8 @@ from pgdyno.postgres.process.processes import running_from
 from pgdyno.postgres.process.workspace import Workspace
 
 _COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
+
+
 _BRANCHES = "branches.fdata"
 
 
@@ -263,3 +266,48 @@ class Building:
 
     def _begin(self, stage: Stage) -> None:
         self.progress.step(f"{self.plan.name}: {stage.name}")
+
+
+def chosen_modules(making: Making, asked: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
+    """Return the contrib modules to build, each once, with their dependencies.
+
+    Those that every build has are the last. Raises: InstallationError if make cannot tell.
+    """
+    named = [name for one in asked for name in _of(making, one)]
+    return tuple(name for name in dict.fromkeys(named) if name not in always) + tuple(always)
+
+
+def copy_trees(trees: Sequence[ExtensionTree], at: BuildDirectory) -> None:
+    """Copy trees to where they are built. Raises: InstallationError for one that has changed meanwhile."""
+    if not trees:
+        return
+    at.empty(at.extensions.name)
+    for tree in trees:
+        with opened_tree(tree.path) as found:
+            digest = copy_tree(found, at.extensions / tree.name)
+        if digest != tree.sha256:
+            raise changed(str(tree.path))
+    at.give(at.extensions)
+
+
+def install_trees(
+    trees: Sequence[ExtensionTree], at: BuildDirectory, variables: Mapping[str, str], run_as: RunAs
+) -> None:
+    """Build extension trees with the server's flags, and install them into its prefix.
+
+    They are not trained: no workload uses them. Raises: InstallationError with make's last words.
+    """
+    asking = {**variables, "PG_CONFIG": str(at.staged("built") / "bin/pg_config")}
+    for tree in trees:
+        making = Making(at.extensions / tree.name, at.log, f"the extension {tree.name}", run_as)
+        making.clean(asking)  # of what an interrupted try has left
+        making.build(["."], asking, lambda _: None)
+        making.install_in_place(asking)
+
+
+def _of(making: Making, asked: str) -> Iterator[str]:
+    """Yield the modules that a name stands for, after those that its tests need."""
+    for name in making.value("contrib", "$(SUBDIRS)", {}).split() if asked == ALL else [asked]:
+        needed = making.value(f"contrib/{name}", "$(EXTRA_INSTALL)", {}).split()
+        yield from (one.removeprefix("contrib/") for one in needed if one.startswith("contrib/"))
+        yield name

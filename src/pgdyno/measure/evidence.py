@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import psycopg
 
 from pgdyno.base.document import to_document
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import value_in
+from pgdyno.host.processes.loaded_libraries import LoadedLibraries, inspect_libraries
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.durability_reading import read_durability
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
-from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.durability_reading import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
 from pgdyno.model.variants.variant import is_guc
 from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.inspection.inspect import inspect_dsn
 
 Facts = Mapping[str, object]
+
+
+_SETTINGS = """
+    SELECT pg_catalog.lower(name), pg_catalog.current_setting(name)
+      FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s)"""
+
+
+_ELSEWHERE = LoadedLibraries(unknown=("the postmaster is not on this host",))
 
 
 @dataclass
@@ -95,3 +106,20 @@ def document_of(facts: object) -> Facts:
     document = to_document(facts)
     assert isinstance(document, dict)  # noqa: S101 — dataclasses become objects
     return document
+
+
+def read_durability(arm: Arm) -> DurabilityReading:
+    """Return the durability of an arm's server as the server shows it.
+
+    Raises: ServerCrashedError, with the server's log, if it has gone; ServerError if it does not answer.
+    """
+    try:
+        with closing(arm.connect_like_its_load()) as connection:
+            rows = connection.execute(_SETTINGS, (list(READ_BACK),)).fetchall()
+    except psycopg.OperationalError as error:
+        raise arm.lost(error) from error
+    pid = arm.server.pid
+    libraries = _ELSEWHERE if pid is None else inspect_libraries(Tree(Path("/")), pid, SYNC_FUNCTIONS)
+    return DurabilityReading(
+        arm.variant.name, dict(rows), libraries.loader, libraries.replaced, "; ".join(libraries.unknown)
+    )

@@ -1,18 +1,24 @@
-"""Run a study: rounds until done, results stored as they come, verdicts at the end."""
+"""Run a study: rounds until done, results stored as they come, verdicts at the end.
+
+The cells of a grid are chosen round by round, to find knees in few trials. The first five rounds take
+levels that are far apart; later ones those that are still in question, and what lies between them
+(``stats/curves/levels.py``). Once the knee of a curve is known, it is measured beside the best level and
+its neighbours until the time is over, for rounds that had no part in the choice.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
-from pgdyno.base.errors import InterruptedByUserError, PgdynoError
+from pgdyno.base.errors import InterruptedByUserError, PgdynoError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.measure.adaptive import next_cells
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.blocks.disturbance import judge_again
 from pgdyno.measure.decisions.load_hosts_notes import loss_note, with_load_hosts
@@ -29,20 +35,24 @@ from pgdyno.measure.meters import load as load_meters
 from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_on
 from pgdyno.measure.records.new_experiment import Context, new_experiment
 from pgdyno.measure.recovery import recover
-from pgdyno.measure.resumption import require_same
 from pgdyno.measure.rounds import Running, run_round
 from pgdyno.measure.sampled_answers import answers_compared
 from pgdyno.measure.tpch.validation import validated
 from pgdyno.measure.verdicts.durability import is_hopeless
-from pgdyno.model.experiments.experiment import Block, Experiment, Stopping
+from pgdyno.measure.verdicts.scaling import MeasuredCurve, measured_curves
+from pgdyno.model.experiments.experiment import CELL_OPTION, Block, Experiment, Stopping
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
+from pgdyno.stats.curves.levels import ENOUGH, first_levels, next_levels
+from pgdyno.stats.curves.scaling import observe
 from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
 
 
 RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
+
+
 """Measures one round, given its number and the workloads in their order."""
 
 
@@ -263,3 +273,85 @@ def _label(done: int, planned: int | None, workloads: Sequence[Workload]) -> str
     names = [workload.name for workload in workloads]
     listed = ", ".join(names) if len(names) <= _LISTED_NAMES else f"{names[0]} … {names[-1]}"
     return f"round {done + 1}{'' if planned is None else f' of {planned}'}: {listed}"
+
+
+def next_cells(experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
+    """Return the names of the cells to measure next, a few of every curve."""
+    return tuple(name for curve in measured_curves(experiment) for name in _next_names(curve, rounds_left))
+
+
+def _next_names(curve: MeasuredCurve, rounds_left: int) -> Iterator[str]:
+    levels = _next(curve, rounds_left)
+    return (name for name, level in curve.levels.items() if level in levels)
+
+
+def _next(curve: MeasuredCurve, rounds_left: int) -> Sequence[int]:
+    candidates, rounds = sorted(set(curve.levels.values())), curve.rounds
+    first = first_levels(candidates)
+    if len(rounds) < ENOUGH or len({level for rates in rounds for level in rates}) < 2:
+        return first
+    found = observe(rounds)
+    if in_question := next_levels(candidates, found, rounds_left):
+        return in_question
+    knee, levels = found.knee.low, [one.level for one in found.levels]
+    below = max((level for level in levels if level < knee), default=knee)
+    above = min((level for level in levels if level > knee), default=knee)
+    return (below, knee, above, found.best)
+
+
+def require_same(
+    stored: Experiment, asked: Experiment, labels: AbstractSet[str], *, is_imported: bool
+) -> None:
+    """Raise UsageError if ``stored`` was imported, or is another experiment than ``asked``.
+
+    ``labels`` are the notes that say how the workloads are run: the stored one must have them.
+    """
+    if is_imported:
+        raise UsageError(
+            f"experiment {stored.id} was imported: a measurement here would not be comparable",
+            hint="repeat its command line without --resume",
+        )
+    if (CELL_OPTION in stored.options) != (CELL_OPTION in asked.options):
+        was = "other hosts" if CELL_OPTION in stored.options else "this machine"
+        raise UsageError(
+            f"experiment {stored.id} had its load from {was}",
+            hint="repeat its command line, with --cell or without it as it was, and add --resume",
+        )
+    if stored.variants != asked.variants or stored.workloads != asked.workloads:
+        was = " ".join(str(variant) for variant in stored.variants)
+        raise UsageError(
+            f"experiment {stored.id} compared other variants or workloads",
+            detail=f"it compared {was} on {', '.join(stored.workloads)}",
+            hint="repeat its command line and add --resume",
+        )
+    if (stored.scales, stored.installation) != (asked.scales, asked.installation):
+        raise UsageError(
+            f"experiment {stored.id} used other data or another PostgreSQL",
+            detail=f"it ran {stored.installation} at scale {_scale(stored)}, not "
+            f"{asked.installation} at scale {_scale(asked)}",
+            hint="repeat its command line and add --resume",
+        )
+    if not labels <= {*stored.notes}:
+        raise UsageError(
+            f"experiment {stored.id} was run in another mode or at another size",
+            detail=f"requested: {'; '.join(sorted(labels - {*stored.notes}))}",
+            hint="repeat its command line and add --resume",
+        )
+    if stored.generators != asked.generators:
+        issued = ", ".join(f"{workload} by {name}" for workload, name in stored.generators.items())
+        raise UsageError(
+            f"experiment {stored.id} used another load generator",
+            detail=f"it had {issued or 'an older pgdyno'}",
+            hint="repeat its command line, --generator included, and add --resume",
+        )
+    if stored.design.is_isolated != asked.design.is_isolated:
+        raise UsageError(
+            f"experiment {stored.id} pinned client and server in another way",
+            hint="repeat its command line, --isolate or --no-isolate included, and add --resume",
+        )
+
+
+def _scale(experiment: Experiment) -> str:
+    if experiment.tpch:
+        return experiment.tpch.scale
+    return ", ".join(sorted({str(scale) for scale in experiment.scales.values()}))

@@ -3,29 +3,75 @@
 A ``Guc`` is one row of ``pg_settings``. Values travel as the text PostgreSQL itself would print
 (``8GB``, ``200ms``, ``on``); ``normalise`` is the only place that turns such a text into the server's base
 unit, by the rules of "Numeric with Unit" in the PostgreSQL manual, chapter Server Configuration.
+
+The form of a row is checked: a server may be none, and everything that reads settings relies on it.
+Extensions show their numbers as they like; the form of values is checked for PostgreSQL's own settings.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from typing import Any, LiteralString
 
-from pgdyno.base.errors import SettingError
-from pgdyno.postgres.guc_row import check_row
+from pgdyno.base.errors import ServerError, SettingError
 
 _MEMORY_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+
+
 _TIME_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+
+
 _NUMBER = re.compile(
     r"\s*+([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+))\s*+([A-Za-z]*+)\s*+"
 )
+
+
 _UNIT = re.compile(r"([1-9][0-9]{0,5})?([A-Za-z]+)")
+
+
 _LARGEST_EXPONENT = 308  # of a double, in which the server computes
+
+
 _SHOWN_CHARACTERS = 40  # arbitrary: of a number that may have thousands
+
+
 _SET_IN_SESSION = "session"
+
+
 _TRUE = ("on", "true", "yes", "1")
+
+
 _FALSE = ("off", "false", "no", "0")
+
+
+_COLUMNS = 14
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.$ -]{0,199}")  # PostgreSQL's are shorter than 64 characters
+
+
+_VALUES = {
+    "bool": re.compile(r"on|off"),
+    "integer": re.compile(r"-?[0-9]{1,19}"),  # 64 bits; modes of files are octal
+    "real": re.compile(r"-?[0-9]{1,309}(\.[0-9]+)?(e[+-]?[0-9]{1,3})?"),
+    "enum": re.compile(r"[ -~]{0,200}"),
+    "string": re.compile(r".*", re.DOTALL),
+}
+
+
+_CONTEXTS = {"internal", "postmaster", "sighup", "superuser-backend", "backend", "superuser", "user"}
+
+
+_KNOWN_UNIT = re.compile(r"[0-9]{0,9}(B|kB|MB|GB|TB|us|ms|s|min|h|d)")
+
+
+_POSITIVE = {"block_size", "wal_block_size", "segment_size", "wal_segment_size"}
+
+
+"""Sizes by which others are divided; PostgreSQL's are never 0."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +170,8 @@ SETTINGS_QUERY: LiteralString = """
     SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
            enumvals, sourcefile, sourceline, pending_restart
       FROM pg_catalog.pg_settings"""
+
+
 TAKE_BACK: LiteralString = """
     SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
       FROM pg_catalog.pg_settings
@@ -140,10 +188,13 @@ TAKE_BACK: LiteralString = """
                 THEN reset_val OPERATOR(pg_catalog.=) '0'
                      OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) %s
                 ELSE true END"""
+
+
 """Takes back, until the transaction ends, what is set in the session: pg_settings then shows where the server
 has it from. Parameters: settings that are pgdyno's own; its process id as libpq knows it (behind a pooler
 that is another one, and all counts, as it does with 0); the shortest limit in ms that may end the reading:
 shorter ones stay, and so does the encoding, as this client reads it."""
+
 
 """Asks for the rows that ``guc_of`` reads; a condition may follow."""
 
@@ -266,3 +317,58 @@ def _plain(number: Decimal) -> str:
     """Print a Decimal without exponent and without trailing zeros."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def check_row(row: tuple[Any, ...]) -> None:
+    """Raise ServerError unless a row of ``SETTINGS_QUERY`` has the form of PostgreSQL's."""
+    name = row[0] if row else None
+    if not (isinstance(name, str) and _NAME.fullmatch(name)):
+        raise _invalid("the name of a setting", name)
+    if len(row) != _COLUMNS:
+        raise _invalid(f'the row of "{name}"', row)
+    *texts, enumvals, sourcefile, line, pending = row
+    if not all(text is None or isinstance(text, str) for text in (*texts, sourcefile)):
+        raise _invalid(f'"{name}"', row)
+    if not (enumvals is None or (isinstance(enumvals, list) and all(isinstance(v, str) for v in enumvals))):
+        raise _invalid(f'the values of "{name}"', enumvals)
+    if not (isinstance(line, int | None) and isinstance(pending, bool)):
+        raise _invalid(f'the place of "{name}"', (line, pending))
+    _check_texts(name, *texts[1:])
+
+
+def _check_texts(
+    name: str,
+    setting: str | None,
+    unit: str | None,
+    vartype: str | None,
+    context: str | None,
+    source: str | None,
+    *values: str | None,
+) -> None:
+    if vartype not in _VALUES:
+        raise _invalid(f'the type of "{name}"', vartype)
+    if context not in _CONTEXTS or source is None:
+        raise _invalid(f'the context of "{name}"', (context, source))
+    if unit is not None and not _KNOWN_UNIT.fullmatch(unit):
+        raise _invalid(f'the unit of "{name}"', unit)
+    if "." in name:
+        return
+    for value in (setting or "", *(value for value in values if value is not None)):
+        if not _is_valid(name, vartype, value):
+            raise _invalid(f'"{name}"', value)
+
+
+def _is_valid(name: str, vartype: str, value: str) -> bool:
+    if not _VALUES[vartype].fullmatch(value):
+        return False
+    if vartype == "real":
+        return math.isfinite(float(value))
+    return name not in _POSITIVE or int(value) > 0
+
+
+def _invalid(what: str, told: object) -> ServerError:
+    return ServerError(
+        f"the server gives an invalid value for {what}: {str(told)[:200]!a}",
+        detail="PostgreSQL shows its settings in another form",
+        hint="connect to the server itself if there is a proxy between",
+    )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pgdyno.accelerate.planning import inspect_scratch, plan_for
-from pgdyno.base.errors import UsageError
+from pgdyno.apply.host_state import HostState, this_host
+from pgdyno.base.errors import SettingError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.host.files.kernel_files import read_kernel_files
+from pgdyno.host.files.tree import Tree
+from pgdyno.host.host import HugePagePool
+from pgdyno.host.kernel_file import choices_in
+from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.stopping import minimum_rounds
+from pgdyno.measure.design.isolation import split_cpus
 from pgdyno.measure.design.phase import require_writing
 from pgdyno.measure.measure import measure
 from pgdyno.measure.records.new_experiment import Context, tpch_facts
@@ -20,6 +27,7 @@ from pgdyno.model.experiments.bundled_study import (
     IoSupport,
     Machine,
     PageSupport,
+    Pool,
     Sizing,
     StudyContext,
 )
@@ -32,20 +40,35 @@ from pgdyno.plan.degrees.explain_degree import check_statement, never_with_worke
 from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.plan.engine.resources import Figures
 from pgdyno.postgres.planner.sql_text import first_word
+from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.installations import none_named
-from pgdyno.postgres.process.local_machine import available_memory_bytes, may_change_host, online_cpus
+from pgdyno.postgres.process.instance import initialise
+from pgdyno.postgres.process.io_uring import io_uring_obstacle
+from pgdyno.postgres.process.local_machine import (
+    available_memory_bytes,
+    may_change_host,
+    online_cpus,
+    workspace,
+)
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies.bundled import load as bundled_studies
 from pgdyno.studies.bundled.parallel_degree import QUERY, WRITES
 from pgdyno.studies.bundled.peers import BENCHMARK
-from pgdyno.studies.io_support import find_io_support
-from pgdyno.studies.page_support import find_page_support
 from pgdyno.studies.peer_machine import with_room_for_wal
 from pgdyno.studies.peers_context import peers_context
 from pgdyno.studies.variant_settings import installation_of, leave_out_unknown, require_preset_durability
 from pgdyno.workload.workload_choice import find_workloads
 
 _NEVER_WITH_WORKERS = frozenset({"insert", "update", "delete", "merge"})
+
+
+_TRANSPARENT = "/sys/kernel/mm/transparent_hugepage"
+
+
+_CHOICES = (f"{_TRANSPARENT}/enabled", f"{_TRANSPARENT}/shmem_enabled")
+
+
+_SINCE = 15  # shared_memory_size_in_huge_pages
 
 
 def listing() -> list[tuple[str, str]]:
@@ -232,3 +255,80 @@ def _io_support_of(server: str | None, conditions: Conditions) -> IoSupport:
     named = Variant("", server=server)
     installation = installation_of(named, conditions.installation) or none_named()
     return find_io_support(installation, is_isolated=conditions.design.is_isolated, named=server)
+
+
+def find_io_support(installation: Installation, *, is_isolated: bool, named: str | None = None) -> IoSupport:
+    """Let the server try io_uring on a data directory made for that.
+
+    ``is_isolated`` is whether the load generator has CPUs of its own; ``named`` is what variants call the
+    server.
+    Raises: ServerStartError if none can be made.
+    """
+    place = workspace()
+    with place.scratch() as scratch:
+        data_directory = scratch / "io-uring"
+        initialise(installation, place.account, data_directory)
+        obstacle = io_uring_obstacle(installation, place.account, data_directory)
+    cpus = cpus_of_server(online_cpus(), is_isolated=is_isolated)
+    return IoSupport(installation.title, installation.major, cpus, obstacle, named)
+
+
+def cpus_of_server(online: tuple[int, ...], *, is_isolated: bool) -> int:
+    """Return how many CPUs a server has, of those that are online."""
+    return len(split_cpus(online, is_wanted=is_isolated).server)
+
+
+def find_page_support(installation: Installation, settings: Mapping[str, str]) -> PageSupport:
+    """Count the pages that a server with these settings takes, and try whether they can be reserved.
+
+    Raises: UsageError for a server that does not tell; PrivilegeError for an ordinary user, who cannot
+    reserve any; OwnershipError, LockHeldError, RefusedError, StorageError if nothing may be changed.
+    """
+    if installation.major < _SINCE:
+        raise UsageError(
+            f"{installation.title} does not report how many huge pages it needs",
+            hint=f"measure with PostgreSQL {_SINCE} or later",
+        )
+    tree = Tree(Path("/"))
+    found = inspect_memory(tree).huge_pages.or_else({})
+    needed = _pages_needed(installation, settings, found)
+    pools = {size_bytes: _pool(size_bytes, pool, needed[size_bytes]) for size_bytes, pool in found.items()}
+    texts = read_kernel_files(tree, _CHOICES)
+    choices = {path: choices_in(text) for path, fact in texts.items() if (text := fact.or_none()) is not None}
+    return PageSupport(_tried(this_host(), pools), choices)
+
+
+def _pool(size_bytes: int, found: HugePagePool, needed: int) -> Pool:
+    """Return a pool with room for a server: pages in use, lent ones among them, are not free for it."""
+    in_use, present = found.total - (found.free - found.reserved), found.total - found.surplus
+    path = f"/sys/kernel/mm/hugepages/hugepages-{size_bytes // 1024}kB/nr_hugepages"
+    return Pool(path, present, max(present, in_use + needed))
+
+
+def _tried(state: HostState, pools: Mapping[int, Pool]) -> dict[int, Pool]:
+    """Reserve all pages together once and give them back; the largest, which are rarest, first."""
+    tried: dict[int, Pool] = {}
+    for size_bytes, pool in sorted(pools.items(), reverse=True):
+        had = [one for one in tried.values() if one.obstacle is None]
+        wanted = {one.path: str(one.wanted) for one in (*had, pool)}
+        state.check(wanted)
+        try:
+            with state.holding(wanted):
+                tried[size_bytes] = pool
+        except SettingError as error:
+            tried[size_bytes] = replace(pool, obstacle=f"{error.message} ({error.detail})")
+    return tried
+
+
+def _pages_needed(
+    installation: Installation, settings: Mapping[str, str], sizes_bytes: Iterable[int]
+) -> dict[int, int]:
+    """Return the pages of each size that a server takes."""
+    place = workspace()
+    with place.scratch() as scratch:
+        data_directory = scratch / "huge-pages"
+        initialise(installation, place.account, data_directory)
+        return {
+            size_bytes: installation.huge_pages_needed(place.account, data_directory, settings, size_bytes)
+            for size_bytes in sizes_bytes
+        }

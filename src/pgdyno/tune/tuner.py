@@ -5,20 +5,22 @@ Searches on scratch servers and on running ones take them; they differ in how a 
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from pgdyno.base import numbers
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.tunings import save_tuning
-from pgdyno.tune.noise_note import NOISE_NOTE, noise_note
 from pgdyno.tune.search.additive import least_first
-from pgdyno.tune.search.lost_in_noise import lost_in_noise
+from pgdyno.tune.search.lost_in_noise import LostInNoise, lost_in_noise
 from pgdyno.tune.search.noise import noise_of
+from pgdyno.tune.search.race import MOST_ROUNDS
 from pgdyno.tune.search.samplers import load as load_samplers
 from pgdyno.tune.search.samplers._contract import Sampler
 from pgdyno.tune.search.searching import ForTheTop, search
@@ -27,6 +29,14 @@ from pgdyno.tune.search.warm_start import FirstPoints
 from pgdyno.tune.searched_space import Searched
 from pgdyno.tune.trial_rounds import TrialRounds
 from pgdyno.tune.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
+
+NOISE_NOTE = "the noise is larger than any effect"
+
+
+"""How the note begins."""
+
+
+_MOST_MINUTES = 180  # beyond, hours
 
 
 @dataclass(frozen=True)
@@ -154,3 +164,15 @@ def disturbance_notes(count: int) -> tuple[str, ...]:
         return ()
     rounds = "1 round" if count == 1 else f"{count} rounds"
     return (f"taken as they are, though an experiment would not count them: {rounds} of the search",)
+
+
+def noise_note(lost: LostInNoise, trial: int, round_s: float) -> str:
+    """Return the note after a trial, with the budget that shows the gain; a round takes ``round_s``."""
+    minutes = math.ceil(lost.rounds * round_s / (1 - SHORTEN_SHARE) / 60)
+    budget = f"{minutes}m" if minutes <= _MOST_MINUTES else f"{math.ceil(minutes / 60)}h"
+    return (
+        f"{NOISE_NOTE} up to trial {trial}: two rounds of one configuration differ by "
+        f"{numbers.share(math.expm1(lost.noise), 1)} (standard deviation), so that {MOST_ROUNDS} rounds show "
+        f"gains from {numbers.share(math.expm1(lost.least_gain), 1)} on; a proof of "
+        f"{numbers.change(math.exp(lost.wanted))} takes about --budget {budget} here, a quieter machine less"
+    )

@@ -10,8 +10,7 @@ import pytest
 
 from pgdyno.base.errors import UsageError
 from pgdyno.builds.needs import prerequisites
-from pgdyno.builds.needs.prerequisites import HEADERS, find_options
-from pgdyno.builds.needs.requirements import Requirement
+from pgdyno.builds.needs.prerequisites import HEADERS, Requirement, find_options
 from pgdyno.builds.spec.instructions import instructions, lacking
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import InstallationError, ServerError, UsageError
-from pgdyno.builds.inherited_features import find_inherited_features
+from pgdyno.builds.build_request import find_inherited_features
 from pgdyno.postgres.process.workspace import Workspace
 
 

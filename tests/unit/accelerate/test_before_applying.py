@@ -14,8 +14,7 @@ from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment, plan
 
 from pgdyno.accelerate.acceleration import Acceleration
-from pgdyno.accelerate.before_applying import before_applying, for_manager, manager_of
-from pgdyno.accelerate.beside import Permissions, conclude
+from pgdyno.accelerate.beside import Permissions, before_applying, conclude, for_manager, manager_of
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.base.errors import ConnectionFailedError
 from pgdyno.base.facts import Fact, unknown

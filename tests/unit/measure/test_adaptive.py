@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.golden.synthetic_clients import experiment
 
-from pgdyno.measure.adaptive import next_cells
+from pgdyno.measure.experiment import next_cells
 from pgdyno.measure.verdicts.scaling import knees, measured_curves
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment
 from pgdyno.model.variants.variant import Variant

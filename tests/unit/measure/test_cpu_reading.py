@@ -19,9 +19,8 @@ from pgdyno.host.host_cpu import HostCpu
 from pgdyno.host.machine.cpu_times import WritebackThreads
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.cpu_reading import CpuReading
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.measure.observe import Observer, observe_block
+from pgdyno.measure.observe import CpuReading, Observer, observe_block
 from pgdyno.model.experiments.experiment import Design, Slice
 
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.profile import parts
-from pgdyno.profile.kernel_entries import kernel_entry
+from pgdyno.profile.cycles import kernel_entry
 
 BELOW = "PortalRunSelect PortalRun PostgresMain BackendMain postmaster_child_launch main"
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.golden.synthetic import experiment
 
-from pgdyno.measure.blocks.slice_counts import count_slices
+from pgdyno.measure.blocks.observation import count_slices
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.model.experiments.experiment import Experiment, Slice

@@ -17,7 +17,7 @@ from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.studies import run
-from pgdyno.studies.io_support import cpus_of_server
+from pgdyno.studies.run import cpus_of_server
 
 MINE = Installation(Path("/nowhere"), "18.1", 18, "mine")
 FORBIDDEN = IoUringObstacle(IoUringCause.FORBIDDEN, "no queue", "look for a filter")

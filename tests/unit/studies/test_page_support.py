@@ -11,7 +11,7 @@ from pgdyno.apply.host_state import HostState
 from pgdyno.base.errors import HugePagesError
 from pgdyno.host.host import HugePagePool
 from pgdyno.model.experiments.bundled_study import Pool
-from pgdyno.studies import page_support
+from pgdyno.studies import run
 
 KB, GB = 1 << 10, 1 << 30
 LARGE = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
@@ -40,17 +40,17 @@ class Kernel:
 def tried(room: Mapping[str, int]) -> tuple[dict[int, Pool], Kernel]:
     kernel = Kernel(room)
     pools = {2048 * KB: Pool(SMALL, 0, 900), GB: Pool(LARGE, 0, 2)}
-    return page_support._tried(cast("HostState", kernel), pools), kernel
+    return run._tried(cast("HostState", kernel), pools), kernel
 
 
 def test_pages_in_use_are_not_free_for_a_server() -> None:
     found = HugePagePool(total=100, free=30, reserved=10, surplus=5)
-    assert page_support._pool(2048 * KB, found, needed=50) == Pool(SMALL, 95, 130)
+    assert run._pool(2048 * KB, found, needed=50) == Pool(SMALL, 95, 130)
 
 
 def test_a_pool_that_is_large_enough_stays_as_it_is() -> None:
     found = HugePagePool(total=100, free=100, reserved=0, surplus=0)
-    assert page_support._pool(GB, found, needed=4) == Pool(LARGE, 100, 100)
+    assert run._pool(GB, found, needed=4) == Pool(LARGE, 100, 100)
 
 
 def test_all_pools_are_tried_together_the_largest_pages_first() -> None:

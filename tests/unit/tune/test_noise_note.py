@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from pgdyno.tune.noise_note import noise_note
 from pgdyno.tune.search.lost_in_noise import LostInNoise
+from pgdyno.tune.tuner import noise_note
 
 NBSP = "\N{NO-BREAK SPACE}"
 

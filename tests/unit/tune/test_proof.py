@@ -16,9 +16,9 @@ from pgdyno.model.tuning.space import BUILD, Dimension, Space
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.sharing_memory import Memory
-from pgdyno.tune.proof import proof_of
 from pgdyno.tune.searched_space import Searched
 from pgdyno.tune.trial_rounds import TrialRounds
+from pgdyno.tune.tune import proof_of
 from pgdyno.tune.tune_request import TuneRequest
 
 PLAN = {"shared_buffers": "6016MB", "jit": "off", BUILD: "built-00000000000a"}

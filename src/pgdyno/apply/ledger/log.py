@@ -20,6 +20,7 @@ reported.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -31,7 +32,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pgdyno.apply.ledger.plain_file import read_plain
 from pgdyno.apply.ledger.receipt import advanced, receipt_document, receipt_of
 from pgdyno.base.document import Json
 from pgdyno.base.errors import StorageError
@@ -41,7 +41,12 @@ from pgdyno.model.plans.journal import Receipt, ReceiptState
 from pgdyno.postgres.process.workspace import JOURNAL_FILE
 
 _LOCK = "lock"
+
+
 _FORMAT = 1
+
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO keeps nobody waiting
 
 
 @dataclass(frozen=True)
@@ -319,3 +324,18 @@ def _not_written(directory: Path, error: OSError) -> StorageError:
         detail=error.strerror,
         hint="without a receipt nothing is changed: make room or give access there, then try again",
     )
+
+
+def read_plain(path: Path, limit_bytes: int | None) -> bytes:
+    """Return the content of a plain file. Raises: OSError, also for anything else and for a larger one."""
+    descriptor = os.open(path, _READ)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
+    finally:
+        os.close(descriptor)
+    if limit_bytes is not None and len(content) > limit_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {limit_bytes} bytes")
+    return content

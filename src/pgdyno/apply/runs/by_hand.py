@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from pgdyno.apply.configuration.statements import restore_statement, set_statement, text_of
-from pgdyno.apply.runs.caches_by_hand import dividing_statement, restoring_division
 from pgdyno.apply.writers.account import FILES_BELOW
 from pgdyno.apply.writers.kernel_file import COUNTERPART, set_anew
 from pgdyno.base.errors import PgdynoError, StillChangedError
 from pgdyno.base.ports import Found
 from pgdyno.host import own_account
+from pgdyno.host.cache_allocation import GROUP, OF_GROUP, RESCTRL, WITH_CDP, Division, division_of
 from pgdyno.host.kernel_file import COUPLED
 from pgdyno.host.msr import register_of
 from pgdyno.model.plans.journal import Outcome, Receipt
@@ -161,3 +161,38 @@ def outcome(receipt: Receipt, guc: Guc | None = None) -> Outcome:
 def _display(value: str | None, guc: Guc | None) -> str | None:
     """Print a value in force, which is in the server's base unit, with a unit that people read."""
     return value if value is None or guc is None or not guc.unit else guc.display(value)
+
+
+def dividing_statement(key: str, value: str) -> str:
+    """Return the line for root's shell that makes a change of the caches' division."""
+    if key == RESCTRL:
+        options = "-o cdp " if value == WITH_CDP else ""
+        return f"mount -t resctrl {options}resctrl {RESCTRL}"
+    division = division_of(value)
+    if division is None or key != OF_GROUP:
+        return _writing_lines(key, () if division is None else division.lines)
+    return "; ".join((f"mkdir {GROUP}", _writing_lines(key, division.lines), *_moving(division)))
+
+
+def restoring_division(key: str, found: str | None) -> str:
+    """Return the line that restores the division that was found; None: there was no group, or no mount."""
+    if key == RESCTRL:
+        return f"umount {RESCTRL}"
+    if key == OF_GROUP:
+        return f"rmdir {GROUP}" if found is None else f": {GROUP} was there before"
+    division = division_of(found or "")
+    return _writing_lines(key, () if division is None else division.lines)
+
+
+def _writing_lines(key: str, lines: Iterable[str]) -> str:
+    return f"printf '%s\\n' {shlex.join(lines)} > {key}"
+
+
+def _moving(division: Division) -> tuple[str, ...]:
+    """Return the command that moves a postmaster and its processes."""
+    if division.data_directory is None:
+        return ()
+    file = shlex.quote(f"{division.data_directory}/postmaster.pid")
+    of_server = f"postmaster=$(head -n 1 {file})"
+    each = f"for task in $postmaster $(pgrep -P $postmaster); do echo $task > {GROUP}/tasks; done"
+    return of_server, each

@@ -1,40 +1,97 @@
 """Verify an optimised build against the baseline, before it is installed.
 
-Nothing in it counts any more; it passes PostgreSQL's own tests; it gives the same answers as the plain build
-of the same source, to the last bit; each reads what the other has written; and no crash takes a commit that
-was acknowledged. All of that on data of its own, which are thrown away.
+Nothing in it counts any more; it passes PostgreSQL's own tests; it gives the same answers as the plain
+build of the same source, to the last bit; each reads what the other has written; and no crash takes a
+commit that was acknowledged. All of that on data of its own, which are thrown away.
+
+Answers are those of queries that depend on every single floating-point operation. A compiler that contracts
+a product with a sum, keeps more digits than the type has, or adds up in another order, answers some of them
+differently in the last bit. Answers are compared as PostgreSQL prints them, which is the shortest text that
+stands for exactly one value, and plans with all the costs that led to them.
+
+One data directory is moved between the two builds, both ways, and its contents are compared. It holds what
+PostgreSQL's own tests leave behind: objects of nearly every kind there is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
+from typing import LiteralString
 
+from pgdyno.base.errors import InstallationError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
+from pgdyno.builds.optimise.huge_text import moved_bytes
 from pgdyno.builds.optimise.residue import require_nothing_counts
 from pgdyno.builds.product.manifest import Passed, Verified
 from pgdyno.builds.run.making import Making
 from pgdyno.builds.run.resumed_stages import Stage, Watch, share_of_all
 from pgdyno.builds.verifying.crashes import survive_crashes
-from pgdyno.builds.verifying.machine_code import least_moved_bytes
-from pgdyno.builds.verifying.same_answers import ask_all, require_equal
-from pgdyno.builds.verifying.same_data import require_same_data
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.processes import children, read_process
 from pgdyno.postgres.process.workspace import Workspace
 
 ROUNDS = 20  # of crashes, for either build
+
+
 SECONDS = 280.0  # measured, all of it together: 205 s beside a training
+
+
 _CHECKSUMS = ("--data-checksums",)  # equal for all majors: initdb switches them on by itself from 18 on
+
+
 _PORT = 5432  # of a socket in a private directory
+
+
 _TESTING = {"fsync": "off", "max_prepared_transactions": "10"}
+
+
 """Nothing of what is tested needs the disk; crashes are tried without this."""
+
+
 _OF_MODULES = {"pg_stat_statements": {**_TESTING, "shared_preload_libraries": "pg_stat_statements"}}
+
+
 """It numbers queries, which the plans of other modules' tests would show."""
+
+
+_STARTS = 2  # the code is moved anew at each start
+
+
+_CORPUS = files(__package__) / "corpus"
+
+
+Answers = Mapping[str, tuple[str, ...]]
+
+
+"""By question: the lines of its answer."""
+
+
+_LIMIT_S = 600.0  # arbitrary; each takes seconds
+
+
+_AMCHECK = "SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'"
+
+
+_WRITTEN: tuple[LiteralString, ...] = (
+    "CREATE TABLE IF NOT EXISTS moved (id bigint PRIMARY KEY, x float8, note text)",
+    "CREATE INDEX IF NOT EXISTS moved_sum ON moved ((sin(x) * x + id))",
+    """
+    INSERT INTO moved SELECT i, i / 7.0, repeat(md5(i::text), 1 + (i % 97)::int)
+    FROM (SELECT coalesce(max(id), 0) AS last FROM moved) AS known, generate_series(last + 1, last + 5000) i
+    """,
+    "UPDATE moved SET x = x * 1.1 WHERE id % 3 = 0",
+    "DELETE FROM moved WHERE id % 11 = 0",
+    "VACUUM (ANALYZE) moved",
+)
 
 
 @dataclass(frozen=True)
@@ -164,3 +221,128 @@ class _Verifying:
 
     def _server(self, build: Installation, data: Path, settings: Mapping[str, str]) -> Instance:
         return Instance(build, self.place.account, data, self.sockets, _PORT, settings)
+
+
+def least_moved_bytes(server: Instance) -> int:
+    """Return the least that any process of a server has on huge pages, before and after a restart.
+
+    The processes are the postmaster, those that it always has, and one that serves a client.
+    """
+    return min(_moved_by_any(server) for _ in range(_STARTS))
+
+
+def _moved_by_any(server: Instance) -> int:
+    with server.running(), closing(server.connect()) as client:
+        serving = client.info.backend_pid
+        of_children = (read_process(pid, "smaps") for pid in children(server.pid) if pid != serving)
+        smaps = [read_process(server.pid, "smaps"), read_process(serving, "smaps"), *of_children]
+        return min(moved_bytes(text) for text in smaps if text)  # none of a process that has ended
+
+
+def ask_all(server: Instance) -> Answers:
+    """Return the answers of a running server, in whose data nothing of it stays."""
+    with closing(server.connect()) as connection:
+        connection.execute("CREATE DATABASE answers TEMPLATE template0")
+        try:
+            return _ask_in_database(server)
+        finally:
+            connection.execute("DROP DATABASE answers")
+
+
+def require_equal(expected: Answers, found: Answers) -> int:
+    """Return how many lines were compared. Raises: InstallationError showing the first that differ."""
+    for question, lines in expected.items():
+        for line, other in zip(lines, found[question], strict=False):
+            if line != other:
+                raise _differ(question, line, other)
+        if len(lines) != len(found[question]):
+            raise _differ(question, f"{len(lines)} lines", f"{len(found[question])} lines")
+    return sum(len(lines) for lines in expected.values())
+
+
+def _ask_in_database(server: Instance) -> Answers:
+    with closing(server.connect("answers")) as connection:
+        for statement in _read("preparation"):
+            connection.execute(statement)
+        answers = {}
+        for question in _read("questions"):
+            with connection.cursor() as cursor, cursor.copy(f"COPY ({question}) TO STDOUT".encode()) as rows:
+                answers[question] = tuple(bytes(row).decode() for row in rows)
+        for question in _read("plans"):
+            plan = connection.execute(f"EXPLAIN (VERBOSE) {question}".encode()).fetchall()
+            answers[f"EXPLAIN {question}"] = tuple(line for (line,) in plan)
+    return answers
+
+
+def _read(name: str) -> list[str]:
+    """Return the statements of one file of the corpus."""
+    text = (_CORPUS / f"{name}.sql").read_text()
+    statements = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    return [statement.strip() for statement in f"{statements}\n".split(";\n") if statement.strip()]
+
+
+def _differ(question: str, expected: str, found: str) -> InstallationError:
+    return InstallationError(
+        "the finished build gives another answer than the plain build of the same source",
+        detail=f"{question}\n         plain:     {expected.strip()}\n         optimised: {found.strip()}",
+        hint="keep no data with it; another compiler or a lower level may do better",
+    )
+
+
+def require_same_data(first: Instance, second: Instance) -> None:
+    """Let the servers, both of one data directory and stopped, read and write it in turns.
+
+    Raises: InstallationError for dumps that differ, or what pg_amcheck finds; errors of servers.
+    """
+    left = _write_and_dump(first)
+    for server in (second, first):
+        with server.running():
+            _require_equal(left, _dump(server), server)
+            _check(server)
+        left = _write_and_dump(server)
+
+
+def _write_and_dump(server: Instance) -> list[bytes]:
+    with server.running():
+        with closing(server.connect()) as connection:
+            for statement in _WRITTEN:
+                connection.execute(statement)
+        return _dump(server)
+
+
+def _dump(server: Instance) -> list[bytes]:
+    """Return the lines of all of a server's databases as SQL, by its own pg_dumpall."""
+    said = _run(server, "pg_dumpall", "--no-sync")
+    # A key of its own for every dump keeps what restores it from taking data for commands.
+    return [line for line in said.split(b"\n") if not line.startswith((b"\\restrict ", b"\\unrestrict "))]
+
+
+def _check(server: Instance) -> None:
+    """Let pg_amcheck read every table and index. Plain builds of an older pgdyno have no amcheck."""
+    with closing(server.connect()) as connection:
+        if connection.execute(_AMCHECK).fetchone() is None:
+            return
+    _run(server, "pg_amcheck", "--all", "--install-missing", "--heapallindexed", "--rootdescend")
+
+
+def _run(server: Instance, program: str, *options: str) -> bytes:
+    place = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
+    done = server.account.run([server.installation.program(program), *place, *options], limit_s=_LIMIT_S)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+        raise InstallationError(
+            f'"{program}" of {server.installation.title} failed with status {done.returncode}',
+            detail="\n         ".join(said[-12:]) or None,
+        )
+    return done.stdout
+
+
+def _require_equal(expected: Sequence[bytes], found: Sequence[bytes], server: Instance) -> None:
+    for line, other in zip_longest(expected, found, fillvalue=b"(nothing)"):
+        if line != other:
+            written, read = line.decode(errors="replace"), other.decode(errors="replace")
+            raise InstallationError(
+                f"{server.installation.title} reads something else than another build has written",
+                detail=f"in a dump of all databases:\n         written: {written}\n         read:    {read}",
+                hint="keep no data with it; another compiler or a lower level may do better",
+            )

@@ -1,23 +1,51 @@
-"""Host inspection by reading the host's files; the entry point of this package."""
+"""Host inspection by reading the host's files; the entry point of this package.
+
+The file system resctrl shows how the processor's caches are divided. The kernel has its directory wherever
+the processor can divide a cache, or measure what is in it; it is empty until somebody mounts it.
+
+Source: Linux, Documentation/filesystems/resctrl.rst; fs/resctrl/rdtgroup.c.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgdyno.base.facts import Fact
+from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.cache_allocation import (
+    MONITORING,
+    NO_GROUPS,
+    RESCTRL,
+    SCHEMATA,
+    CacheAllocation,
+    ControlledCache,
+    division_of,
+)
 from pgdyno.host.files.kernel_files import read_kernel_files
-from pgdyno.host.files.tree import Tree, first_known, parsed
-from pgdyno.host.host import Host
-from pgdyno.host.machine.block_devices import inspect_block_devices
-from pgdyno.host.machine.cache_support import inspect_cache_allocation
+from pgdyno.host.files.kernel_text import chosen, flag, kilobytes, number
+from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, first_known, parsed, together
+from pgdyno.host.host import BlockDevice, Host, Nic
 from pgdyno.host.machine.cpu import inspect_cpu, online_cpus
 from pgdyno.host.machine.kernel import hostname, inspect_kernel
 from pgdyno.host.machine.limits import Capacity, inspect_limits
 from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.host.machine.mounts import inspect_mounts
-from pgdyno.host.machine.network import inspect_nics
 from pgdyno.host.machine.owners import find_owners
+
+_DIRECTORY = "/sys/block"
+
+
+_NO_DISKS = re.compile(r"^(loop|ram|zram|sr|fd)\d+$")  # images, memory and removable media hold no database
+
+
+_SECTOR_BYTES = 512  # /sys/block/*/size counts these whatever the disk's own sector size is
+
+
+_CACHE = re.compile(r"L[23](CODE|DATA)?")
+
+
+_NETWORK = "/sys/class/net"
 
 
 def inspect_host(
@@ -69,3 +97,131 @@ def _data_directory(tree: Tree, pid: int | None, stated: Path | None) -> Fact[st
         return told
     working = tree.link(f"/proc/{pid}/cwd")
     return working if told is None else first_known(working, told)
+
+
+def inspect_block_devices(tree: Tree) -> Fact[tuple[BlockDevice, ...]]:
+    """Return every disk, device-mapper and RAID device, by name."""
+    return parsed(
+        tree.names(_DIRECTORY),
+        lambda names: tuple(_device(tree, name) for name in names if not _NO_DISKS.match(name)),
+    )
+
+
+def _device(tree: Tree, name: str) -> BlockDevice:
+    directory = f"{_DIRECTORY}/{name}"
+    sectors = tree.read(f"{directory}/size", number)
+    return BlockDevice(
+        name=name,
+        is_rotational=tree.read(f"{directory}/queue/rotational", flag),
+        scheduler=tree.read(f"{directory}/queue/scheduler", chosen),
+        read_ahead_bytes=tree.read(f"{directory}/queue/read_ahead_kb", kilobytes),
+        size_bytes=parsed(sectors, lambda count: count * _SECTOR_BYTES),
+    )
+
+
+def inspect_cache_allocation(tree: Tree) -> Fact[CacheAllocation]:
+    """Return the division of the caches; unknown where kernel or processor cannot divide them."""
+    return parsed(tree.names(RESCTRL), lambda names: _allocation(tree, names))
+
+
+def _allocation(tree: Tree, names: tuple[str, ...]) -> CacheAllocation:
+    if "info" not in names:
+        return CacheAllocation(is_mounted=False)
+    groups = tuple(name for name in names if name not in NO_GROUPS and _is_directory(tree, name))
+    places = {"": RESCTRL, **{name: f"{RESCTRL}/{name}" for name in groups}}
+    texts = {name: tree.text(place + SCHEMATA).or_none() for name, place in places.items()}
+    divided = {name: division_of(text) for name, text in texts.items() if text is not None}
+    return CacheAllocation(
+        is_mounted=True,
+        caches=_caches(tree),
+        schemata={name: str(one) for name, one in divided.items() if one is not None},
+        occupied=tuple(name for name in places if tree.text(f"{places[name]}/tasks").is_known),
+        groups=(*groups, *(one for name in places for one in _monitoring(tree, name))),
+    )
+
+
+def _is_directory(tree: Tree, name: str) -> bool:
+    return tree.names(f"{RESCTRL}/{name}").is_known
+
+
+def _monitoring(tree: Tree, group: str) -> list[str]:
+    """Return the groups that measure tasks of a group."""
+    below = f"{group}/{MONITORING}".lstrip("/")
+    return [f"{below}/{name}" for name in tree.names(f"{RESCTRL}/{below}").or_else(())]
+
+
+def _caches(tree: Tree) -> dict[str, ControlledCache]:
+    names = [name for name in tree.names(f"{RESCTRL}/info").or_else(()) if _CACHE.fullmatch(name)]
+    found = ((name, _cache(tree, f"{RESCTRL}/info/{name}")) for name in names)
+    return {name: cache for name, cache in found if cache is not None}
+
+
+def _cache(tree: Tree, place: str) -> ControlledCache | None:
+    """Return a cache; None where the kernel only measures it, or does not say all."""
+    texts = [tree.text(f"{place}/{name}").or_none() for name in ("num_closids", "min_cbm_bits")]
+    masks = [tree.text(f"{place}/{name}").or_none() for name in ("cbm_mask", "shareable_bits")]
+    try:
+        groups, least = (int(text or "") for text in texts)
+        mask, shared = (int(text or "", 16) for text in masks)
+    except ValueError:
+        return None
+    return ControlledCache(groups, mask, least, shared)
+
+
+def inspect_nics(tree: Tree) -> Fact[tuple[Nic, ...]]:
+    """Return the interfaces behind which there is a device; bridges, loopback and veth pairs are left out."""
+    names = tree.names(_NETWORK)
+    return parsed(
+        names,
+        lambda known: tuple(
+            _nic(tree, name)
+            for name in known
+            if tree.names(f"{_NETWORK}/{name}/device").value != NO_SUCH_FILE
+        ),
+    )
+
+
+def _nic(tree: Tree, name: str) -> Nic:
+    directory = f"{_NETWORK}/{name}"
+    queues = tree.names(f"{directory}/queues")
+    return Nic(
+        name=name,
+        rx_queues=parsed(queues, lambda names: _count(names, "rx-")),
+        tx_queues=parsed(queues, lambda names: _count(names, "tx-")),
+        rps_cpus=_rps(tree, queues),
+        irq_affinity=_irq_affinity(tree, f"{directory}/device"),
+    )
+
+
+def _count(names: tuple[str, ...], prefix: str) -> int:
+    return sum(name.startswith(prefix) for name in names)
+
+
+def _rps(tree: Tree, queues: Fact[tuple[str, ...]]) -> Fact[tuple[str, ...]]:
+    """Return the CPU mask of every receive queue; zero means that steering is off."""
+    receiving = sorted((name for name in queues.or_else(()) if name.startswith("rx-")), key=_queue_number)
+    if isinstance(queues.value, Unknown):
+        return Fact(queues.value, queues.source)
+    masks = {name: tree.text(f"{queues.source}/{name}/rps_cpus") for name in receiving}
+    return parsed(together(masks, queues.source), lambda known: tuple(known.values()))
+
+
+def _queue_number(name: str) -> int:
+    digits = name.partition("-")[2]
+    return int(digits) if digits.isdecimal() else -1
+
+
+def _irq_affinity(tree: Tree, device: str) -> Fact[dict[str, str]]:
+    """Return the CPUs of each of the device's interrupts.
+
+    A virtio interface is a child of the PCI device that has the interrupts, hence the second place to look.
+    """
+    interrupts = tree.names(f"{device}/msi_irqs")
+    if interrupts.value == NO_SUCH_FILE:
+        interrupts = tree.names(f"{device}/../msi_irqs")
+    if isinstance(interrupts.value, Unknown):
+        return Fact(interrupts.value, interrupts.source)
+    numbers = sorted((name for name in interrupts.value if name.isdecimal()), key=int)
+    return together(
+        {name: tree.text(f"/proc/irq/{name}/smp_affinity_list") for name in numbers}, interrupts.source
+    )

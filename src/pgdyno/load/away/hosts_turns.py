@@ -1,9 +1,15 @@
 """Turns of pgdyno-driver on load hosts: one process on each, connected to all arms.
 
-No driver there can read the CPU time of servers here. So turns are given one by one: all servers rest before
-each and after it, when they are read here. What they used in between, while the turn's head passed, its
-transactions ended, and words were on the way, is taken to have been used evenly: of that, the counted part's
-share by time is the slice's.
+No driver there can read the CPU time of servers here. So turns are given one by one: all servers rest
+before each and after it, when they are read here. What they used in between, while the turn's head passed,
+its transactions ended, and words were on the way, is taken to have been used evenly: of that, the counted
+part's share by time is the slice's.
+
+Each host has a clock of its own. All are told at once to begin after the same time, and the turn is as long
+for each: what a host counts from the beginning of its turn is of the same part of it as what another does.
+So no two clocks are compared. By ours the turn begins at the earliest time at which a host could begin it;
+then all rest, by ours, before the next one begins. How far apart hosts began is bounded by how long words
+took: each host was told before it waited, and its words came back after its turn.
 """
 
 from __future__ import annotations
@@ -15,13 +21,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgdyno.base.errors import GeneratorFailedError
-from pgdyno.load.away.joined import HostTurn, joined_turn, moves
 from pgdyno.load.drained import await_end, told_slice, turns_command
 from pgdyno.load.driver_process import ENDED, DriverProcess
 from pgdyno.load.transaction_log import TransactionLog
 from pgdyno.load.turns import Servers
 from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.load_hosts import HostLog
+
+_US = 1000  # logs have whole microseconds
+
+
+@dataclass(frozen=True)
+class HostTurn:
+    """A host's turn by its own clock. ``heard_ns`` is when its words came, by ours."""
+
+    turn: Slice
+    heard_ns: int
+
+    @property
+    def occupied_ns(self) -> int:
+        """How long transactions were under way."""
+        return (self.turn.drained_ns or self.turn.end_ns) - self.turn.start_ns
 
 
 @dataclass(frozen=True)
@@ -138,3 +158,27 @@ class HostsTurns:
             if gone is None:
                 raise
             raise gone.lost(ENDED) from error
+
+
+def joined_turn(turns: Sequence[HostTurn], earliest_ns: int) -> Slice:
+    """Return a turn of all hosts by our clock, which is drained when the last host has rested.
+
+    Raises: ValueError if turns are not equally long.
+    """
+    first, *others = (one.turn.end_ns - one.turn.start_ns for one in turns)
+    if any(length != first for length in others):
+        raise ValueError("it tells of a turn that is not as long as that of other hosts")
+    return replace(
+        turns[0].turn,
+        start_ns=earliest_ns,
+        end_ns=earliest_ns + first,
+        drained_ns=earliest_ns + max(one.occupied_ns for one in turns),
+        apart_ns=max(0, *(one.heard_ns - earliest_ns - one.occupied_ns for one in turns)) if others else None,
+    )
+
+
+def moves(theirs: Sequence[int], ours: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Return how a host's clock becomes ours, turn by turn, from when turns began by both."""
+    return tuple(
+        (began // _US * _US, (at // _US - began // _US) * _US) for began, at in zip(theirs, ours, strict=True)
+    )

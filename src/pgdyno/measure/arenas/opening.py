@@ -1,9 +1,14 @@
-"""Opens arenas: on scratch servers, and on a running server in its three ways."""
+"""Opens arenas: on scratch servers, and on a running server in its three ways.
+
+Where an attached server's own data are queried and never changed, nothing is loaded, and nothing
+restarted: rounds differ in their order alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -16,14 +21,16 @@ from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import remove_left_groups
 from pgdyno.load._contract import Generator
 from pgdyno.load.discovery import find_driver, find_generator
+from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_arena import AsFound, AttachedArena, Switching
+from pgdyno.measure.arenas.attached_base import AttachedBase
 from pgdyno.measure.arenas.attached_server import find_attached_server, find_remote_server
 from pgdyno.measure.arenas.datasets import DataSets
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.loop_library import LoopLibraries
-from pgdyno.measure.arenas.own_data_arena import OwnDataArena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.design.isolation import CpuSplit, split_cpus
+from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.connection_errors import failures_in_words
 from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
@@ -35,6 +42,49 @@ from pgdyno.postgres.process.workload_databases import WorkloadDatabases
 from pgdyno.postgres.process.workspace import Workspace
 
 _VERSION_LIMIT_S = 30.0
+
+
+@dataclass(frozen=True)
+class OwnDataArena(AttachedBase):
+    """One running server, and the database of it that queries are about."""
+
+    dsn: str
+    data_directory: str
+    database: str
+    loads: Loads
+
+    def load(self, _variant: Variant, _data_set: DataSet) -> None:
+        """Load nothing: the data are there."""
+
+    def has_seats(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> bool:
+        """Return true: the one seat is the database itself."""
+        return True
+
+    def restore(
+        self,
+        _variants: Sequence[Variant],
+        _seats: Sequence[int],
+        _data_set: DataSet,
+        _writing_s: float = 0.0,
+    ) -> None:
+        """Leave the data: queries only read, or are rolled back."""
+
+    @contextmanager
+    def arms(
+        self,
+        variants: Sequence[Variant],
+        seats: Sequence[int],  # noqa: ARG002 — there is one
+        data_set: DataSet,  # noqa: ARG002 — it is there
+        server_memory_bytes: int | None = None,  # noqa: ARG002 — memory_note has refused it
+    ) -> Iterator[list[Arm]]:
+        """Provide the server as it runs."""
+        (variant,) = variants
+        server, environment = find_attached_server(self.dsn, self.data_directory)
+        arm = Arm(variant, server, self.database, environment)
+        try:
+            yield [arm]
+        finally:
+            arm.close()
 
 
 @contextmanager

@@ -13,19 +13,22 @@ from pathlib import Path
 from pgdyno.apply.host_state import BeginTurn, HostState
 from pgdyno.base import numbers
 from pgdyno.base.errors import HugePagesError, PgdynoError, ServerCrashedError, ServerStartError
+from pgdyno.base.facts import Unknown
 from pgdyno.host.probing.spinners import Spin
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.build_note import build_note, patch_note
 from pgdyno.measure.arenas.datasets import DataSets
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.loop_library import LoopLibraries
 from pgdyno.model.experiments.experiment import DesignKind
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import EMPTY, DataSet
+from pgdyno.model.plans.confounding import Build, build_differences, is_confounded, parse_build
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
+from pgdyno.model.plans.recipe import patches_in
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.network_entrance import NetworkEntrance
 from pgdyno.postgres.guc import normalise
+from pgdyno.postgres.process.account import Account
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import Instance
 from pgdyno.postgres.process.memory_limit import (
@@ -41,9 +44,17 @@ from pgdyno.postgres.process.workspace import Workspace
 
 # Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
+
+
 _KEPT_BY_DEFAULT_BYTES = 80 << 20  # min_wal_size with segments of 16 MB
+
+
 _MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
+
+
 _NO_PAGES = "could not map anonymous shared memory"
+
+
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
 
 
@@ -303,3 +314,40 @@ def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
                 detail=instance.last_log_lines(),
                 hint="lower its shared_buffers, maintenance_work_mem or number of clients",
             ) from error
+
+
+def build_note(one: Installation, other: Installation, account: Account, *, is_accepted: bool = False) -> str:
+    """Return a sentence for the reader of a comparison of two builds.
+
+    It begins with CONFOUNDED if they differ in more than their version, unless that ``is_accepted``: then
+    the differences are listed all the same.
+    """
+    mark = "accepted" if is_accepted else "CONFOUNDED"
+    pair = f"{one.name} and {other.name}"
+    builds = []
+    for installation in (one, other):
+        build = _build(installation, account)
+        if isinstance(build, Unknown):
+            return f"{mark}: it is unknown how {installation.name} was built ({build.reason})"
+        builds.append(build)
+    differences = build_differences(*builds)
+    listed = "; ".join(difference.sentence for difference in differences)
+    if is_confounded(differences):
+        return f"{mark}: {pair} differ in more than their version: {listed}"
+    return f"{pair} were built alike" + (f"; {listed}" if listed else "")
+
+
+def patch_note(installation: Installation, account: Account) -> str | None:
+    """Return a sentence on a server from patched sources, by its own word; None for all others."""
+    found = installation.build_configuration(account).value
+    patches = () if isinstance(found, Unknown) else patches_in(found)
+    if not patches:
+        return None
+    return f"PATCHED: {installation.title} is not PostgreSQL as it was released: {', '.join(patches)}"
+
+
+def _build(installation: Installation, account: Account) -> Build | Unknown:
+    found = installation.build_configuration(account).value
+    if isinstance(found, Unknown):
+        return found
+    return parse_build(installation.name, found, version_text=installation.version_text().or_else(""))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from pgdyno.base.errors import MeasurementError
 from pgdyno.host.host_cpu import HostCpu
 from pgdyno.measure.blocks.apart import audit_apart, too_far_apart
@@ -23,7 +25,8 @@ from pgdyno.measure.blocks.blocks import (
 )
 from pgdyno.measure.blocks.disturbance import audit_windows, left_out, raised
 from pgdyno.measure.blocks.drains import audit_drains
-from pgdyno.measure.blocks.slice_counts import count_slices
+from pgdyno.measure.blocks.histogram import Histogram
+from pgdyno.measure.blocks.histogram_text import encode
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.measure.design.isolation import CpuSplit
@@ -42,7 +45,10 @@ _CHECKPOINT_SETTINGS = (
     "shared_buffers",
 )
 
+
 MetricsOf: TypeAlias = Callable[[Readings, int], Mapping[str, float]]
+
+
 """Converts a block's meter increments and its number of transactions to metrics, by name."""
 
 
@@ -249,3 +255,25 @@ def _share_a_pool(variants: Sequence[Variant]) -> bool:
     return all(variant.settings == first for variant in variants) and any(
         kind_of(path) == HUGE_PAGES for path in variants[0].files
     )
+
+
+def count_slices(
+    slices: Sequence[Slice], arm: int, transactions: Transactions, head_ns: int, *, is_drained: bool
+) -> list[Slice]:
+    """Return the arm's slices, in order, each with its counts.
+
+    The counts are those of ``attribution.count_arm``.
+    """
+    own = sorted((one for one in slices if one.arm == arm), key=lambda one: one.start_ns)
+    counted = CountedParts.of(slices, arm, head_ns)
+    which = counted.which(transactions.completed_ns)
+    completed = np.bincount(which[which >= 0], minlength=len(own)).tolist()
+    latency_us, of_slice = latencies_us(counted, transactions, is_drained=is_drained)
+    return [
+        replace(
+            one,
+            completed=completed[index],
+            latencies=encode(Histogram.of(latency_us[of_slice == index])),
+        )
+        for index, one in enumerate(own)
+    ]

@@ -1,14 +1,22 @@
 """Complete inspection of a server over one connection. Changes nothing.
 
-Every question has a file of its own: settings, capabilities, databases, privileges, managers. They work as
-an ordinary role, as a member of pg_monitor and as superuser; what the role may not see is said in words.
+The questions work as an ordinary role, as a member of pg_monitor and as superuser; what the role may not
+see is said in words.
+
+Other managers of a server's configuration are Patroni, a Kubernetes operator, a cloud service. Their users
+change a setting elsewhere; what pgdyno wrote behind their back would be overwritten, or would beat theirs
+for ever. Only positive evidence counts: an unrecognised server has no known manager. Sources: Patroni's
+patroni/postgresql/config.py (CMDLINE_OPTIONS, the name postgresql.base.conf) and connection.py
+(application_name); CloudNativePG's pkg/postgres/configuration.go (cnpg.config_sha256); the setting prefixes
+are those that the services' own documentation names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import LiteralString
 
 from pgdyno.base.errors import ServerError
@@ -16,33 +24,150 @@ from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.privileges import hidden_things, read_privileges
-from pgdyno.postgres.connection.query import ask, require
+from pgdyno.postgres.connection.query import ask, ask_rows, require
 from pgdyno.postgres.guc import Guc
-from pgdyno.postgres.inspection.capabilities import read_capabilities
-from pgdyno.postgres.inspection.databases import read_databases_bytes, read_standbys
-from pgdyno.postgres.inspection.managers import read_managers
 from pgdyno.postgres.inspection.settings import read_overrides, read_settings
 from pgdyno.postgres.sampling.planning_share import read_planning_share
-from pgdyno.postgres.server import Server
+from pgdyno.postgres.server import Capabilities, ConfigurationManager, Server, Standby
+
+_CLIENTS: LiteralString = "SELECT DISTINCT application_name FROM pg_catalog.pg_stat_activity"
+
+
+_PATRONI_CHANGE = "patronictl edit-config"
+
+
+_PATRONI_COMMAND_LINE = frozenset(
+    {"cluster_name", "max_locks_per_transaction", "track_commit_timestamp", "wal_log_hints"}
+)
+
+
+"""Options that Patroni always passes and hardly anybody else does, least of all together."""
+
+
+@dataclass(frozen=True)
+class _Service:
+    """A service that shows itself by settings of its own."""
+
+    prefix: str
+    name: str
+    how_to_change: str
+
+
+_SERVICES = (
+    _Service("cnpg.", "CloudNativePG", "spec.postgresql.parameters of the Cluster resource"),
+    _Service("rds.", "Amazon RDS or Aurora", "the instance's or cluster's parameter group"),
+    _Service("azure.", "Azure Database for PostgreSQL", "az postgres flexible-server parameter set"),
+    _Service("cloudsql.", "Google Cloud SQL", "gcloud sql instances patch --database-flags"),
+    _Service("alloydb.", "Google AlloyDB", "gcloud alloydb instances update --database-flags"),
+    _Service("neon.", "Neon", "the project's settings at Neon"),
+)
+
+
+def read_managers(connection: Connection, settings: Mapping[str, Guc]) -> tuple[ConfigurationManager, ...]:
+    """Return every configuration manager that left its mark on the server."""
+    clients = ask_rows(connection, _CLIENTS, "pg_stat_activity").or_else(())
+    return recognise(settings.values(), [name for (name,) in clients if name])
+
+
+def recognise(settings: Iterable[Guc], client_names: Iterable[str]) -> tuple[ConfigurationManager, ...]:
+    """Recognise managers by settings and by the names of the clients that are connected. Pure."""
+    gucs = tuple(settings)
+    managers = []
+    if evidence := _patroni(gucs, client_names):
+        managers.append(ConfigurationManager("Patroni", evidence, _PATRONI_CHANGE))
+    for service in _SERVICES:
+        own = sorted(guc.name for guc in gucs if guc.name.startswith(service.prefix))
+        if own:
+            evidence = f"the server has the setting {own[0]}"
+            managers.append(ConfigurationManager(service.name, evidence, service.how_to_change))
+    return tuple(managers)
+
+
+def _patroni(gucs: Collection[Guc], client_names: Iterable[str]) -> str | None:
+    """Return the evidence that Patroni manages the server, or None."""
+    for guc in gucs:
+        if guc.sourcefile and PurePath(guc.sourcefile).name == "postgresql.base.conf":
+            return f"{guc.name} comes from {guc.sourcefile}"
+    for name in client_names:
+        if name.startswith("Patroni"):
+            return f'a client calls itself "{name}"'
+    on_command_line = {guc.name for guc in gucs if guc.source == "command line"}
+    if on_command_line >= _PATRONI_COMMAND_LINE:
+        return f"{', '.join(sorted(_PATRONI_COMMAND_LINE))} are set on the command line"
+    return None
+
 
 _BACKEND_START: LiteralString = """
     SELECT pg_catalog.date_part('epoch', backend_start)::pg_catalog.float8
       FROM pg_catalog.pg_stat_activity WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()"""
 
+
 _VERSION = re.compile(r"\d+[A-Za-z0-9 ._+~:,()/@-]{0,200}", re.ASCII)
+
+
 """A number, and what packagers and forks add to it (configure --with-extra-version)."""
+
+
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
+
+
 """How paths begin on Unix and on Windows."""
+
 
 _SHARED_MEMORY: LiteralString = (
     "SELECT pg_catalog.sum(allocated_size)::pg_catalog.int8 FROM pg_catalog.pg_shmem_allocations"
 )
+
+
 _SEGMENTS_MADE: LiteralString = """
     SELECT pg_catalog.sum(writes)::pg_catalog.int8 FROM pg_catalog.pg_stat_io
      WHERE object OPERATOR(pg_catalog.=) 'wal' AND context OPERATOR(pg_catalog.=) 'init'"""
+
+
 _WAL_IN_PG_STAT_IO = 180_000
 
+
 _SHOWN = 200  # characters of an invalid value; arbitrary
+
+
+_JIT: LiteralString = """
+    SELECT CASE WHEN pg_catalog.set_config('jit', 'on', true) OPERATOR(pg_catalog.=) 'on'
+                THEN pg_catalog.pg_jit_available() END"""
+
+
+_CONFIGURE: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'CONFIGURE'"
+)
+
+
+_CFLAGS: LiteralString = (
+    "SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'CFLAGS'"
+)
+
+
+_SWITCHES = frozenset({"on", "off"})
+
+
+_SIZES: LiteralString = """
+    SELECT datname,
+           CASE WHEN pg_catalog.has_database_privilege(oid, 'CONNECT')
+                  OR pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')
+                THEN COALESCE(pg_catalog.pg_database_size(oid), 0) END
+      FROM pg_catalog.pg_database
+     ORDER BY datname"""
+
+
+_WALSENDERS: LiteralString = """
+    SELECT r.application_name, r.state, r.sync_state
+      FROM pg_catalog.pg_stat_replication r
+      LEFT JOIN pg_catalog.pg_replication_slots s ON s.active_pid OPERATOR(pg_catalog.=) r.pid
+     WHERE COALESCE(s.slot_type, 'physical') OPERATOR(pg_catalog.=) 'physical'
+       AND COALESCE(r.state, '') OPERATOR(pg_catalog.<>) 'backup'
+     UNION ALL
+    SELECT slot_name, 'disconnected', 'unknown'
+      FROM pg_catalog.pg_replication_slots
+     WHERE slot_type OPERATOR(pg_catalog.=) 'physical' AND NOT active
+     ORDER BY 1, 2"""
 
 
 @dataclass(frozen=True)
@@ -147,3 +272,79 @@ def _data_directory(settings: Mapping[str, Guc]) -> Fact[str]:
     if (guc := settings.get("data_directory")) is None:
         return Fact(Unknown("only members of pg_read_all_settings and superusers see it"), source)
     return Fact(guc.setting, source)
+
+
+def read_capabilities(connection: Connection, settings: Mapping[str, Guc]) -> Capabilities:
+    """Return the build's capabilities, from allowed setting values and from functions."""
+    return Capabilities(
+        io_methods=_choices(settings, "io_method", absent=()),
+        wal_compression_methods=_wal_compression(settings),
+        has_jit=_jit(connection),
+        has_ssl=_ssl(settings),
+        build_flags=_build(connection, _CONFIGURE, "pg_config() CONFIGURE"),
+        compiler_flags=_build(connection, _CFLAGS, "pg_config() CFLAGS"),
+    )
+
+
+def _choices(settings: Mapping[str, Guc], name: str, *, absent: tuple[str, ...]) -> Fact[tuple[str, ...]]:
+    """Return an enum's values without the plain switches; ``absent`` where there is no such setting."""
+    guc = settings.get(name)
+    values = absent if guc is None else tuple(value for value in guc.enumvals if value not in _SWITCHES)
+    return Fact(values, f"pg_settings.enumvals of {name}")
+
+
+def _wal_compression(settings: Mapping[str, Guc]) -> Fact[tuple[str, ...]]:
+    guc = settings.get("wal_compression")
+    if guc is not None and guc.vartype == "bool":
+        # Before there was a choice, "on" was PostgreSQL's own pglz.
+        return Fact(("pglz",), "pg_settings.vartype of wal_compression")
+    return _choices(settings, "wal_compression", absent=())
+
+
+def _jit(connection: Connection) -> Fact[bool]:
+    """Ask with jit switched on for this statement: pg_jit_available() says no where it is merely off."""
+    return ask(connection, _JIT, bool, "pg_jit_available()")
+
+
+def _ssl(settings: Mapping[str, Guc]) -> Fact[bool]:
+    library = settings.get("ssl_library")
+    source = "pg_settings.setting of ssl_library"
+    if library is None:
+        return Fact(Unknown("the server has no such setting"), source)
+    return Fact(library.setting != "", source)
+
+
+def _build(connection: Connection, sql: LiteralString, source: str) -> Fact[str]:
+    flags = ask(connection, sql, str, source)
+    if flags.or_none() in ("", "not recorded"):
+        return Fact(Unknown("the build has not recorded it"), source)
+    return flags
+
+
+def read_databases_bytes(connection: Connection) -> Fact[int]:
+    """Return the size of all databases together; unknown if the role may not see one of them.
+
+    A partial sum would look like a small server, so there is none.
+    """
+    rows = ask_rows(connection, _SIZES, "sum of pg_database_size()")
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, rows.source)
+    hidden = [name for name, size_bytes in rows.value if size_bytes is None]
+    if hidden:
+        return Fact(Unknown(f"the role may not see the size of {', '.join(hidden)}"), rows.source)
+    return Fact(sum(size_bytes for _, size_bytes in rows.value), rows.source)
+
+
+def read_standbys(connection: Connection) -> Fact[tuple[Standby, ...]]:
+    """Return physical standbys: connected ones, and unused physical slots, whose standby may come back.
+
+    Base backups and logical subscribers are no standbys. Every role sees that a WAL sender exists, but
+    not its state.
+    """
+    rows = ask_rows(connection, _WALSENDERS, "pg_stat_replication, pg_replication_slots")
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, rows.source)
+    if any(state is None for _, state, _ in rows.value):
+        reason = f"WAL senders are there ({len(rows.value)}), but the role may not see their activity"
+        return Fact(Unknown(reason), rows.source)
+    return Fact(tuple(Standby(*row) for row in rows.value), rows.source)

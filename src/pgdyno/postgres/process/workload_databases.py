@@ -3,10 +3,16 @@
 Only databases that were recorded in this workspace before they were made are ever dropped, and only while
 this session holds the server's lock. The same session creates them: after a kill, the lock is free when the
 server has finished or given up what was under way, so that nothing can appear later.
+
+A record is written before a database is made. It is an empty file, ``SERVER/DATABASE`` below the workspace:
+the server's system identifier and the database's name, which ends with random digits. A name without a
+record was not made from this workspace.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,20 +27,54 @@ from pgdyno.base.errors import PgdynoError, ServerError
 from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.connection.connection import Connection, connect_to_change
 from pgdyno.postgres.connection.control_connection import ControlConnection
-from pgdyno.postgres.process.database_records import DatabaseRecords
 
 MARK = "made by pgdyno for measuring; may be dropped"
+
+
 _SUFFIX_BYTES = 8  # nobody has, or can guess, a database of that name
+
+
 _IDENTIFIER = "SELECT system_identifier FROM pg_catalog.pg_control_system()"
+
+
 _THERE = """
 SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database d
 WHERE d.datname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
 """
+
+
 _HAS_PREWARM = """
 SELECT 1 FROM pg_catalog.pg_available_extensions
 WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
   AND pg_catalog.current_setting('is_superuser')::pg_catalog.bool
 """
+
+
+_NAME = re.compile(r"pgdyno_[a-z0-9_]{1,55}")
+
+
+@dataclass(frozen=True)
+class DatabaseRecords:
+    """The records of one server."""
+
+    directory: Path
+
+    def add(self, name: str) -> None:
+        """Record a database that is about to be made; afterwards the record survives a loss of power."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.directory / name).touch(exist_ok=False)
+        for path in (self.directory, self.directory.parent, self.directory.parent.parent):
+            _flush(path)
+
+    def names(self) -> list[str]:
+        """Return the names of all databases that were made, or were about to be, and not yet dropped."""
+        if not self.directory.is_dir():
+            return []
+        return sorted(path.name for path in self.directory.iterdir() if _NAME.fullmatch(path.name))
+
+    def remove(self, name: str) -> None:
+        """Remove the record of a database that is not there any more."""
+        (self.directory / name).unlink(missing_ok=True)
 
 
 @dataclass
@@ -191,3 +231,11 @@ def _prepared(connection: ControlConnection) -> Iterator[None]:
             detail=str(error).strip(),
             hint="loading takes a role that may create databases",
         ) from error
+
+
+def _flush(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

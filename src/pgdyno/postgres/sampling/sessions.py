@@ -17,13 +17,53 @@ from psycopg import sql
 from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import failures_in_words
-from pgdyno.postgres.sampling.seen_pauses import SeenPauses
 from pgdyno.postgres.sighting import Sighting
 
+
+@dataclass
+class SeenPauses:
+    """The pauses that ended between one look and the next: a session was idle, and then no more, or again.
+
+    Which pauses these are does not depend on how long they are.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    _idle_since: dict[int, float] = field(default_factory=dict)
+
+    def begin_row(self) -> None:
+        """Begin looks in a row: nothing is known of the time before."""
+        self._idle_since.clear()
+
+    def take(
+        self, session: int, idle_since_s: float | None, began_s: float | None, between_looks_s: float
+    ) -> None:
+        """Take a session that is idle since a time, or in a transaction that has begun at one, of one clock.
+
+        A pause that is no longer than the time between two looks may be several transactions: it counts as 0.
+        """
+        ended_s = idle_since_s if began_s is None else began_s  # a transaction was too short to be seen
+        if ended_s is None:
+            return
+        before_s = self._idle_since.pop(session, None)
+        if idle_since_s is not None:
+            self._idle_since[session] = idle_since_s
+        if before_s is not None and ended_s > before_s:
+            pause_s = ended_s - before_s
+            self.seconds.append(pause_s if pause_s > between_looks_s else 0.0)
+
+
 _SHARE = 0.01  # of the time, in which the server is asked; its CPU time is less
+
+
 _LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of some statements lasts as long as some looks
+
+
 _LEAST_PAUSE_S = 0.02
+
+
 _WITH_IDS = 140_000  # the first version that shows the ids of statements
+
+
 # Of the view pg_stat_activity, the function alone: without its joins, a look costs a third.
 _SESSIONS = sql.SQL("""
 SELECT pid, xact_start::pg_catalog.text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
@@ -34,6 +74,8 @@ WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
   AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
   AND datid OPERATOR(pg_catalog.=) {database}
 """)
+
+
 _DATABASE = "SELECT datid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
 
 

@@ -3,15 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.fleet import Fleet
+from pgdyno.measure.view.words import SIGNS, direction_hint, metric_of
+from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.fleet_order import MACHINE_NAME
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.report.charts.forest import ForestGroup, forest_plot
+from pgdyno.report.charts.svg import Caption
+from pgdyno.report.elements.html import render
+from pgdyno.report.elements.tables import Figure, Table, columns, figure
 from pgdyno.results.fleets.fleet import combine
 from pgdyno.results.fleets.fleet_members import Member
-from pgdyno.results.fleets.fleet_page import render_fleet
+from pgdyno.results.fleets.fleet_words import (
+    answer,
+    experiment_table,
+    forest_rows,
+    grouped,
+    headline,
+    leading,
+    machine_table,
+    method_notes,
+    others_table,
+    remarks,
+    title,
+)
 from pgdyno.results.fleets.run_fleet import kept_bundles
 from pgdyno.results.given_experiment import given_experiment
 from pgdyno.results.report import drawing, file_name
@@ -19,6 +38,19 @@ from pgdyno.store.files import write_whole
 from pgdyno.store.fleet_file import read_fleet_file
 
 _WHAT = "these experiments"
+
+
+_PAGE = "fleet.html.j2"
+
+
+@dataclass(frozen=True)
+class _Section:
+    """One workload and variant: the forest plot, remarks, other metrics."""
+
+    title: str
+    forest: Figure
+    remarks: tuple[str, ...]
+    others: Table | None
 
 
 def combine_experiments(references: Sequence[str]) -> Fleet:
@@ -66,3 +98,37 @@ def _given(reference: str) -> Member:
     if Path(reference).is_file() or not (is_named and MACHINE_NAME.fullmatch(name)):
         name, source = "", reference
     return Member(source, name, given_experiment(source))
+
+
+def render_fleet(fleet: Fleet) -> str:
+    """Return the whole page."""
+    sections = [
+        _Section(
+            title(first), _figure(first, fleet.margin, number), (*remarks(first, fleet),), others_table(ones)
+        )
+        for number, (first, ones) in enumerate(zip(leading(fleet), grouped(fleet), strict=True))
+    ]
+    return render(
+        _PAGE,
+        fleet=fleet,
+        headline=headline(fleet),
+        answer=answer(fleet),
+        machines=machine_table(fleet.machines),
+        experiments=experiment_table(fleet.machines),
+        sections=sections,
+        notes=method_notes(fleet),
+        signs=SIGNS,
+        margin=numbers.share(fleet.margin),
+    )
+
+
+def _figure(one: FleetComparison, margin: float, number: int) -> Figure:
+    metric = metric_of(one.metric, one.operation)
+    rows = tuple(forest_rows(one))
+    group = ForestGroup(metric.title, direction_hint(metric), rows)
+    cells = tuple((row.label, row.effect, row.bounds, row.decision_text) for row in rows)
+    caption = Caption(f"fleet-{number}", title(one), "; ".join(" ".join(filter(None, row)) for row in cells))
+    table = Table(title(one), columns("", "effect", "interval", "verdict", numbers_from=1), cells)
+    return figure(
+        lambda width: forest_plot(caption, [group], margin=margin, width=width), table, title=title(one)
+    )

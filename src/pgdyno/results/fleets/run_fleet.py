@@ -5,6 +5,7 @@ A bundle that is sound and here is a machine that is done: the next run leaves i
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -13,24 +14,90 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pgdyno.base import numbers
-from pgdyno.base.errors import MeasurementError, PgdynoError, StorageError, as_pgdyno_error
+from pgdyno.base.errors import LockHeldError, MeasurementError, PgdynoError, StorageError, as_pgdyno_error
 from pgdyno.host.files.lock import exclusive_lock
+from pgdyno.measure.design.isolation import split_cpus
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
 from pgdyno.postgres.process.local_machine import workspace
-from pgdyno.remote.dask_scheduler import DaskScheduler
-from pgdyno.results.bundle import verify_bundle
+from pgdyno.remote.dask_scheduler import DaskScheduler, task_is_wanted
+from pgdyno.remote.pgdyno_command import allowed_cpus, run_pgdyno
+from pgdyno.results.bundle import export_bundle, verify_bundle
 from pgdyno.results.bundle_import import verified_experiment
-from pgdyno.results.fleets.measure_machine import measure_machine, measure_on_worker
+from pgdyno.results.stored import load_stored
 from pgdyno.store.files import write_whole
 
+_BUSY_S = 2.0  # arbitrary: between two looks at a machine on which another one measures
+
+
+def measure_on_worker(order: MachineOrder) -> bytes:
+    """Measure in a task of Dask; it is interrupted when nobody waits for it any more.
+
+    Raises: RefusedError on a worker that is root's, or that the network reaches; as ``measure_machine``.
+    """
+    return measure_machine(order, task_is_wanted())
+
+
+def measure_machine(
+    order: MachineOrder,
+    is_wanted: Callable[[], bool] = lambda: True,
+    run: Callable[..., str] = run_pgdyno,
+) -> bytes:
+    """Return the bundle of the experiment that the ordered command makes, without its raw series.
+
+    While another pgdyno measures on this machine, it waits: for that of a worker that was killed, say.
+    Raises: MeasurementError if the command fails; LockHeldError if the machine was not free within the limit;
+    StorageError.
+    """
+    servers = split_cpus(allowed_cpus(), is_wanted=True)  # as pgdyno gives them: the rest issues the load
+    words = [*order.command, "--json"]
+    ends_s = time.monotonic() + order.limit_s
+    while True:
+        try:
+            printed = run(words, order.limit_s, is_wanted, worker_cpus=servers.client)
+        except LockHeldError:
+            if time.monotonic() >= ends_s or not is_wanted():
+                raise
+            time.sleep(_BUSY_S)
+        else:
+            return _bundle(_experiment(printed))
+
+
+def _experiment(printed: str) -> str:
+    try:
+        return str(json.loads(printed)["experiment"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise MeasurementError(
+            "the command printed no experiment",
+            detail=printed[:200],
+            hint="order a command that measures: pgdyno compare … or pgdyno run …",
+        ) from error
+
+
+def _bundle(experiment: str) -> bytes:
+    """Return the bundle as bytes. The raw series, some megabytes, stay in the store of this machine."""
+    with tempfile.TemporaryDirectory(prefix="pgdyno-fleet-") as directory:
+        return export_bundle(load_stored(experiment), Path(directory) / "answer.zip").read_bytes()
+
+
 _MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
+
+
 _TURN_S = 1.0  # arbitrary
+
+
 _NAMED = 8  # machines in a line
+
+
 _AWAITED = "waiting for workers with these resources"
 
+
 Answers: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[str, object]]]
+
+
 """Yields each of these machines with its answer, or the error in place of it."""
+
+
 Say: TypeAlias = Callable[[str], None]
 
 

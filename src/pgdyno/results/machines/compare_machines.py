@@ -5,14 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from pgdyno.base import numbers
+from pgdyno.measure.view.words import SIGNS
 from pgdyno.model.experiments.machine_comparison import MachineComparison
+from pgdyno.report.elements.html import render
 from pgdyno.results.given_experiment import given_experiment
 from pgdyno.results.machines.machine_comparison import compare_machines
-from pgdyno.results.machines.machine_page import render_machines
+from pgdyno.results.machines.machine_tables import (
+    SCOPE,
+    all_differences,
+    answer,
+    derived_tables,
+    machine_table,
+    margin,
+    metric_tables,
+    notes,
+    side_line,
+    withheld,
+)
 from pgdyno.results.report import drawing
 from pgdyno.store.files import write_whole
 
 _WHAT = "these experiments"
+
+
+_PAGE = "machines.html.j2"
 
 
 def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
@@ -32,3 +49,23 @@ def write_machines(found: MachineComparison, destination: Path) -> Path:
         page = render_machines(found)
     write_whole(destination, page.encode())
     return destination
+
+
+def render_machines(found: MachineComparison) -> str:
+    """Return the whole page."""
+    limit = margin(found)
+    return render(
+        _PAGE,
+        signs=SIGNS,
+        margin=None if limit is None else numbers.share(limit),
+        found=found,
+        sides=[side_line(side) for side in found.sides],
+        answer=answer(found),
+        ratios=[*metric_tables(found)],
+        withheld=[*withheld(found)],
+        scope=SCOPE,
+        derived=[*derived_tables((*found.per_price, *found.per_frequency), found)],
+        machines=machine_table(found.machine),
+        differences=all_differences(found.differences) if found.differences else None,
+        notes=[*notes(found)],
+    )

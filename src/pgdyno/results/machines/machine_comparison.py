@@ -3,12 +3,15 @@
 The ratio of their results, and all other differences.
 
 The two were measured apart, so that nothing cancels between them: the unit of inference is a round of each,
-and the interval is Welch's of the difference of two means of log rates (``stats.decision.decide_apart``). It
-says how well these two machines are known while they were measured. Other instances of the same type are not
-in it: machines that are sold as the same differ.
+and the interval is Welch's of the difference of two means of log rates (``stats.decision.decide_apart``).
+It says how well these two machines are known while they were measured. Other instances of the same type are
+not in it: machines that are sold as the same differ.
 
 Sources: Abedi, Brecht (2017), ICPE: common methods tell identical instances apart; Maricq et al. (2018),
 OSDI: 835 servers of a few types.
+
+All differences besides the machines are listed, heaviest first. Unknown is a value: what is not known on
+one side, or on both, is told as such and never taken for equal.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pgdyno.base import numbers
-from pgdyno.measure.records.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share
+from pgdyno.measure.records.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share, sysctls
 from pgdyno.measure.verdicts.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
 from pgdyno.measure.verdicts.durability import breaches, warnings
 from pgdyno.measure.verdicts.failures import MOST_MORE, failed_transactions
@@ -29,23 +32,39 @@ from pgdyno.model.experiments.machine_comparison import (
     B,
     ComparedMetric,
     DerivedRatio,
+    Difference,
     MachineComparison,
     Side,
+    Weight,
 )
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT, Metric
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.results.machines.differences import differences
+from pgdyno.results.machines.difference_catalogue import ENTRIES, NAMED_SYSCTLS, Entry
 from pgdyno.results.machines.machine_facts import frequency_warning, instance_warning, machine_facts
 from pgdyno.results.machines.same_experiment import Common, common_part
+from pgdyno.results.machines.setting_differences import setting_differences, variant_differences
 from pgdyno.stats.decision import adjust, decide_apart
 from pgdyno.stats.sample import Sample
 
 _SECONDS_PER_HOUR = 3600
+
+
 _MHZ_PER_GHZ = 1000
+
+
 _DISTURBED = VoidThresholds().steal_share
+
+
 """An experiment's own limit is higher where the machine was disturbed throughout."""
+
+
 _SIMULATED = "SIMULATED: "
+
+
 """How the note of an experiment begins whose figures were made up and not measured."""
+
+
+_MOST_NAMED = 8
 
 
 def compare_machines(
@@ -262,3 +281,66 @@ def _without_a_machine(side: str, one: Experiment) -> Iterator[str]:
             "compared, its speed cannot: no ratio is given"
         )
     yield from (f"{side} IS {note}" for note in one.notes if note.startswith(_SIMULATED))
+
+
+def differences(a: Experiment, b: Experiment, variants: Sequence[str]) -> tuple[Difference, ...]:
+    """Return everything not known to be the same on both sides, except the machines.
+
+    ``variants`` are those that are compared.
+    """
+    found = [
+        *(one for entry in ENTRIES if entry.concerns(a, b) for one in _of(entry, a, b)),
+        *_other_builds(a, b, variants),
+        *setting_differences(a, b),
+        *(one for variant in variants for one in variant_differences(a, b, variant)),
+        *_other_sysctls(a, b),
+    ]
+    return tuple(sorted(found, key=lambda one: one.weight.rank))
+
+
+def _of(entry: Entry, a: Experiment, b: Experiment) -> Iterator[Difference]:
+    of_a, of_b = entry.told(a), entry.told(b)
+    if of_a is not None and of_a == of_b:
+        return
+    weight = entry.weigh(of_a, of_b)
+    if entry.between is not None and of_a is not None and of_b is not None:
+        of_a, of_b = _only(of_a, of_b, entry.between), _only(of_b, of_a, entry.between)
+    if of_a != of_b or of_a is None:
+        yield Difference(entry.subject, of_a, of_b, weight, entry.reason, entry.source)
+
+
+def _only(mine: str, other: str, between: str) -> str:
+    """Return the items that the other one does not have."""
+    others = other.split(between)
+    return between.join(one for one in mine.split(between) if one not in others) or "without"
+
+
+def _other_builds(a: Experiment, b: Experiment, variants: Sequence[str]) -> Iterator[Difference]:
+    """Yield variants that ran on another server than the baseline, of whose build nothing is recorded."""
+    for name in variants:
+        servers = [
+            {one.name: one.server for one in experiment.variants}[name]
+            == {one.name: one.server for one in experiment.variants}.get(experiment.baseline)
+            for experiment in (a, b)
+        ]
+        if not all(servers):
+            subject = f"build of the server of {name}"
+            reason = "recorded is the baseline's alone, which is another one"
+            yield Difference(subject, None, None, Weight.TENS, reason, "see compiler's flags")
+
+
+def _other_sysctls(a: Experiment, b: Experiment) -> Iterator[Difference]:
+    """Yield settings of the kernel without an entry of their own: in one line, for they matter little."""
+    of_a, of_b = sysctls(a), sysctls(b)
+    names = [name for name in of_a if name not in NAMED_SYSCTLS and of_a[name] != of_b.get(name, of_a[name])]
+    if names:
+        shown = names[:_MOST_NAMED]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        yield Difference(
+            f"{', '.join(shown)}{more}",
+            ", ".join(of_a[name] for name in shown),
+            ", ".join(of_b[name] for name in shown),
+            Weight.LITTLE,
+            "several follow from the memory's size; none is known to matter to a server on a socket",
+            "pgdyno's estimate",
+        )

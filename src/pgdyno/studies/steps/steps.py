@@ -1,8 +1,14 @@
-"""The page's part on steps: summary tables, and a fold per step with its observations. Pure."""
+"""The page's part on steps: summary tables, and a fold per step with its observations. Pure.
+
+The Insert Benchmark's own figures have its names and order. How they are computed, and where ours differ,
+is in ``measure/blocks/published.py``.
+
+Source: github.com/mdcallag/mytools, bench/ibench/etl.sh; legend: mdcallag.github.io/ibench-results.html.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,8 +20,16 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.report.charts.rates import RateStrip, rate_chart
 from pgdyno.report.charts.svg import Caption
-from pgdyno.report.elements.tables import Figure, StyledCell, StyledTable, Table, columns, figure
-from pgdyno.studies.steps.published import published_table
+from pgdyno.report.elements.tables import (
+    NOTHING,
+    Column,
+    Figure,
+    StyledCell,
+    StyledTable,
+    Table,
+    columns,
+    figure,
+)
 from pgdyno.studies.steps.rqps import (
     StepResults,
     background_table,
@@ -25,7 +39,7 @@ from pgdyno.studies.steps.rqps import (
     step_results,
     variants_of,
 )
-from pgdyno.studies.steps.step_series import Recorded, rate_strips, recorded
+from pgdyno.studies.steps.step_series import Recorded, mean_of, of_variant, rate_strips, recorded
 from pgdyno.studies.steps.step_tables import (
     client_table,
     counter_table,
@@ -35,6 +49,35 @@ from pgdyno.studies.steps.step_tables import (
     stall_table,
     wait_table,
 )
+
+FIELDS: Mapping[str, str] = {
+    "ips": "rows inserted per second",
+    "qps": "queries per second",
+    "rps": "reads from storage per second",
+    "rmbps": "MiB read per second",
+    "wps": "writes to storage per second",
+    "wmbps": "MiB written per second",
+    "rpq": "reads per operation",
+    "rkbpq": "KiB read per operation",
+    "wpi": "writes per inserted row",
+    "wkbpi": "KiB written per inserted row",
+    "csps": "context switches per second, whole machine",
+    "cpups": "CPU busy in %, whole machine",
+    "cspq": "context switches per operation, whole machine",
+    "cpupq": "CPU µs per operation, whole machine: client and all else included",
+    "dbgb1": "database in GiB",
+    "dbgb2": "data directory in GiB, WAL included",
+    "rss": "resident memory of the largest server process in GiB",
+    "maxop": "longest response in s",
+    "p50": "median of the rates second by second",
+    "p99": "rate that was reached in 99 % of the seconds",
+}
+
+
+"""All but the 21st, ``tag``, which is the variant's name."""
+
+
+_NUMBER_FROM_WHICH_OURS_FOLLOWS = "cpupq"
 
 
 @dataclass(frozen=True)
@@ -137,3 +180,37 @@ def _rate_rows(strips: Sequence[RateStrip]) -> tuple[tuple[str, ...], ...]:
 
 def _draw(caption: Caption, strips: Sequence[RateStrip], width: float) -> Markup:
     return rate_chart(caption, strips, width=width)
+
+
+def published_table(
+    records: Sequence[Recorded],
+    variants: Sequence[str],
+    server_cpu: Mapping[str, float | None],
+    operation: str,
+) -> Table | None:
+    """Return the fields of every variant; None where no record has any.
+
+    ``server_cpu`` is the CPU time in µs per operation of each variant's server alone: it stands below the
+    published figure, which counts the whole machine.
+    """
+    if not any(one.record.published for one in records):
+        return None
+    rows = []
+    for name, words in FIELDS.items():
+        means = [_mean(records, variant, name) for variant in variants]
+        rows.append((name, *(_number(mean) for mean in means), words))
+        if name == _NUMBER_FROM_WHICH_OURS_FOLLOWS:
+            own = [_number(server_cpu.get(variant)) for variant in variants]
+            rows.append(("(server only)", *own, f"CPU µs per {operation} of the server's processes alone"))
+    heads = (Column("Field"), *(Column(variant, is_number=True) for variant in variants), Column("Meaning"))
+    return Table(
+        "The benchmark's published figures, means over the rounds; the tag is the variant", heads, tuple(rows)
+    )
+
+
+def _mean(records: Sequence[Recorded], variant: str, name: str) -> float | None:
+    return mean_of(of_variant(records, variant), lambda record: record.published.get(name))
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else numbers.number(value)

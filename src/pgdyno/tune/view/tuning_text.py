@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pgdyno.base import numbers
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.plans.plan import PER_APPLICATION
+from pgdyno.model.tuning.space import BUILD, Point
 from pgdyno.model.tuning.tuning import TUNED, Removal, Trial, TrialState, Tuning
-from pgdyno.tune.view.point_text import grouped, short_point
+from pgdyno.model.variants.variant import is_guc
 
 _ENDED = {
     TrialState.WON: "the best so far",
@@ -19,12 +21,17 @@ _ENDED = {
     TrialState.CLOSE: "no clear difference from the best",
     TrialState.RUNNING: "interrupted",
 }
+
+
 _PROVEN = {
     Decision.BETTER: "faster",
     Decision.WORSE: "slower",
     Decision.EQUIVALENT: "as fast",
     Decision.INCONCLUSIVE: "not decided",
 }
+
+
+_SHOWN_CHANGES = 4
 
 
 def trial_line(trial: Trial) -> str:
@@ -89,3 +96,33 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
     shorter = f"; {len(removed)} were left out, as it is as fast without them" if removed else ""
     yield f"The fastest, trial {winner.number}, had {len(winner.point)} changes{shorter}. The answer:"
     yield from grouped(tuning.answer, tuning.space.kept)
+
+
+def short_point(point: Point) -> str:
+    """Return the first few changes of a configuration, and how many more it has."""
+    shown = [f"{display_name(key)}={value}" for key, value in point.items()]
+    left = len(shown) - _SHOWN_CHANGES
+    return ", ".join(shown[:_SHOWN_CHANGES]) + (f" and {left} more" if left > 0 else "")
+
+
+def grouped(point: Point, kept: Collection[str]) -> Iterator[str]:
+    """Yield a configuration in groups: settings, programs, then the start of the server and its machine.
+
+    ``kept`` are the keys that every configuration of its search has as planned.
+    """
+    for title, keys in (
+        ("postgresql.conf", [key for key in point if is_guc(key) and key != BUILD]),
+        ("programs: pgdyno switch --help says how a server moves to a build", [BUILD]),
+        ("machine and start", [key for key in point if not is_guc(key)]),
+    ):
+        shown = [key for key in keys if key in point]
+        if shown:
+            yield f"  # {title}"
+        for key in shown:
+            yield f"  {display_name(key)} = {point[key]}{_remark(key, kept)}"
+
+
+def _remark(key: str, kept: Collection[str]) -> str:
+    if key in PER_APPLICATION:
+        return "  # suits this workload's statements, may harm others: set it for this application alone"
+    return "  # planned; a search is too short to judge it" if key in kept else ""

@@ -1,11 +1,19 @@
-"""From counts and sightings of a server's load to a workload."""
+"""From counts and sightings of a server's load to a workload.
+
+From version 18 on PostgreSQL shows the first value of a list alone, and counts all lengths as one. A list
+of keys finds a row for each of its values, so that the rows of a call are its length.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
+
+from sqlglot import exp
 
 from pgdyno.model.experiments.captured import (
     QUANTITIES,
@@ -17,13 +25,13 @@ from pgdyno.model.experiments.captured import (
     SameValue,
 )
 from pgdyno.postgres.sighting import Sighting
-from pgdyno.postgres.statement_counts import NewCounts
+from pgdyno.postgres.statement_counts import NewCounts, Seen
 from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.calls import KeptValues, Statements, control
-from pgdyno.workload.capture.lists import lengthened
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
 from pgdyno.workload.capture.row_use import RowUse, row_use
+from pgdyno.workload.capture.scopes import column_of
 from pgdyno.workload.capture.seen_ties import Place
 from pgdyno.workload.capture.statements import (
     QUERIES_OR_WITHIN,
@@ -36,14 +44,38 @@ from pgdyno.workload.capture.statements import (
     note_on,
     shown,
 )
-from pgdyno.workload.capture.syntax import parameter_count
+from pgdyno.workload.capture.syntax import number_of, parameter_count, tree, within_wrapping
 from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
 
 # Not time: durations in a log have the waits of commits, which pg_stat_statements does not count.
 _COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
+
+
 _MOSTLY = 0.95  # of the calls: a statement that returns a row so often is taken to return one always
+
+
 _WITHOUT_CONSTANTS = "its constants are not known, and no parameters can take their place"
+
+
 _NOT_SEEN = "it belongs into a transaction, and was not seen in one"
+
+
+_SQUASHED = re.compile(r"\$(\d+)\s*/\*, \.\.\. \*/")
+
+
+_LONGEST = 1000  # arbitrary: parameters of a list
+
+
+_FEWER_ROWS = (exp.Limit, exp.Fetch, exp.Offset, exp.Group, exp.AggFunc, exp.Distinct)
+
+
+@dataclass(frozen=True)
+class Lengthened:
+    """A statement with a whole list, the types of its parameters, and how many values the list has."""
+
+    sql: str
+    types: tuple[str, ...]
+    length: int
 
 
 @dataclass(frozen=True)
@@ -291,3 +323,29 @@ def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Obs
         if one in found.parameters and found.parameters[one].guessed:
             guessed = ", ".join(f"${number}" for number in found.parameters[one].guessed)
             yield f"{name}: {guessed} drawn by type alone"
+
+
+def lengthened(sql: str, types: Sequence[str], seen: Seen, columns: Sequence[Column]) -> Lengthened | None:
+    """Return a statement with its list as long as the rows that a call found; None if they do not tell."""
+    found = _SQUASHED.findall(sql)
+    if len(found) != 1 or not seen.calls:
+        return None
+    number, length = int(found[0]), math.ceil(seen.rows / seen.calls - 0.01)
+    if not 1 < length <= _LONGEST or number > len(types) or not _is_of_keys(sql, number, columns):
+        return None
+    first = parameter_count(sql) + 1
+    more = ", ".join(f"${one}" for one in range(first, first + length - 1))
+    whole = _SQUASHED.sub(f"${number}, {more}", sql)
+    return Lengthened(whole, (*types, *[types[number - 1]] * (length - 1)), length)
+
+
+def _is_of_keys(sql: str, number: int, columns: Sequence[Column]) -> bool:
+    """Whether each value of the list finds a row, and nothing else decides how many rows there are."""
+    parsed = tree(sql)
+    if parsed is None or parsed.find(*_FEWER_ROWS) or len(list(parsed.find_all(exp.Table))) != 1:
+        return False
+    for one in parsed.find_all(exp.In):
+        if [number_of(within_wrapping(value)) for value in one.expressions] == [number]:
+            column = column_of(within_wrapping(one.this), columns)
+            return column is not None and column.is_key and one.find_ancestor(exp.Or, exp.Not) is None
+    return False

@@ -16,8 +16,8 @@ from tests.unit.apply.machines import make_machine, put, value_of
 from pgdyno.apply.writers.kernel_file import KernelFileWriter
 from pgdyno.base.errors import RefusedError, SettingError
 from pgdyno.base.ports import Found
-from pgdyno.host.files import kernel_path
-from pgdyno.host.files.kernel_path import hold_beneath, walk_beneath
+from pgdyno.host.files import kernel_open
+from pgdyno.host.files.kernel_open import hold_beneath, walk_beneath
 
 QUEUE = "/sys/block/sda/queue/read_ahead_kb"
 
@@ -40,7 +40,7 @@ def _either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         def unknown(*_: object) -> int:
             raise OSError(errno.ENOSYS, "Function not implemented")
 
-        monkeypatch.setattr(kernel_path, "_openat2", unknown)
+        monkeypatch.setattr(kernel_open, "_openat2", unknown)
 
 
 def why_refused(root: Path, path: str) -> str:
@@ -129,7 +129,7 @@ def test_what_shows_several_lines_is_not_written(root: Path) -> None:
 def test_renaming_meanwhile_is_waited_out(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """openat2(2): EAGAIN where ".." is on the path and anything is renamed or mounted on the machine."""
     calls: list[object] = []
-    openat2 = kernel_path._openat2
+    openat2 = kernel_open._openat2
 
     def disturbed(*arguments: object) -> int:
         calls.append(arguments)
@@ -137,7 +137,7 @@ def test_renaming_meanwhile_is_waited_out(root: Path, monkeypatch: pytest.Monkey
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         return openat2(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(kernel_path, "_openat2", disturbed)
+    monkeypatch.setattr(kernel_open, "_openat2", disturbed)
     assert KernelFileWriter(root).value(QUEUE) == "128"
     assert len(calls) == 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.measure.arenas.build_note import build_note, patch_note
+from pgdyno.measure.arenas.scratch_arena import build_note, patch_note
 from pgdyno.postgres.process.account import caller
 from pgdyno.postgres.process.installation import Installation
 

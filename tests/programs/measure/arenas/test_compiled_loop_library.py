@@ -8,7 +8,7 @@ import pytest
 from tests.own_path import set_own_path
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.measure.arenas.compiled_loop_library import LoopSources, compile_library, find_headers
+from pgdyno.measure.arenas.loop_library import LoopSources, compile_library, find_headers
 
 TITLE = "PostgreSQL 17.2 (/opt/pg)"
 EXTENSION = Path(__file__).parents[4] / "extension" / "pgdyno_loop"

@@ -21,8 +21,13 @@ from tests.programs.results.fleets.made_answers import Made
 from pgdyno.base.errors import RefusedError, RemoteHostError
 from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
 from pgdyno.remote.dask_scheduler import TlsFiles, dask_scheduler
-from pgdyno.results.fleets.measure_machine import measure_on_worker
-from pgdyno.results.fleets.run_fleet import MachineOutcome, fleet_directory, from_workers, run_fleet
+from pgdyno.results.fleets.run_fleet import (
+    MachineOutcome,
+    fleet_directory,
+    from_workers,
+    measure_on_worker,
+    run_fleet,
+)
 
 pytest.importorskip("distributed", reason=NO_DASK)
 pytestmark = [

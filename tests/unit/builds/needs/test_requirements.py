@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.builds.needs import prerequisites
-from pgdyno.builds.needs.prerequisites import missing_error, missing_features
-from pgdyno.builds.needs.requirements import Requirement, requirements_of
+from pgdyno.builds.needs.prerequisites import Requirement, missing_error, missing_features, requirements_of
 from pgdyno.builds.spec.features import Features, take_over
 
 

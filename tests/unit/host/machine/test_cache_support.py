@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pgdyno.host.cache_allocation import CacheAllocation, ControlledCache
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.machine.cache_support import inspect_cache_allocation
+from pgdyno.host.machine.inspection import inspect_cache_allocation
 
 TOP = "sys/fs/resctrl"
 FILES = {

@@ -10,7 +10,7 @@ from tests.unit.host.machines import FixtureTree, load
 from pgdyno.base.facts import unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import Nic
-from pgdyno.host.machine.network import inspect_nics
+from pgdyno.host.machine.inspection import inspect_nics
 
 
 def only_nic(tree: Tree) -> Nic:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pgdyno.load.away.joined import HostTurn, joined_turn, moves
+from pgdyno.load.away.hosts_turns import HostTurn, joined_turn, moves
 from pgdyno.measure.blocks.attribution import count_arm
 from pgdyno.measure.blocks.transactions import parse_all
 from pgdyno.model.experiments.experiment import Slice

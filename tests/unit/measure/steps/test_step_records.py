@@ -10,8 +10,8 @@ from pgdyno.host.activity import ActivitySample, Wait
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
 from pgdyno.load.steps.told_step import StepResult
 from pgdyno.measure.blocks.published import Footprint
-from pgdyno.measure.steps.records import operations, step_record
 from pgdyno.measure.steps.sampler import HostCounters, StepEvidence
+from pgdyno.measure.steps.steps import operations, step_record
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pgdyno.postgres.guc import Guc
-from pgdyno.postgres.inspection.managers import recognise
+from pgdyno.postgres.inspection.inspection import recognise
 from pgdyno.postgres.server import ConfigurationManager
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.postgres.sampling.seen_pauses import SeenPauses
+from pgdyno.postgres.sampling.sessions import SeenPauses
 
 GAP_S = 0.001
 

@@ -9,7 +9,7 @@ import pytest
 from tests.golden.synthetic_fleet import fleet, given
 
 from pgdyno.results.fleets.fleet import combine
-from pgdyno.results.fleets.fleet_page import render_fleet
+from pgdyno.results.fleets.fleet_report import render_fleet
 
 
 @pytest.fixture(scope="module")

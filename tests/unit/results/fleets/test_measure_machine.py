@@ -12,7 +12,7 @@ from pgdyno.base.errors import LockHeldError, MeasurementError
 from pgdyno.model.experiments.fleet_order import MachineOrder
 from pgdyno.results.bundle import export_bundle, verify_bundle
 from pgdyno.results.bundle_import import import_bundle
-from pgdyno.results.fleets.measure_machine import measure_machine
+from pgdyno.results.fleets.run_fleet import measure_machine
 
 pytestmark = pytest.mark.usefixtures("own_home")
 

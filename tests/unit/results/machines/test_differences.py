@@ -16,8 +16,7 @@ from pgdyno.model.experiments.experiment import DesignKind, Experiment, SettingD
 from pgdyno.model.experiments.machine_comparison import Difference, MachineFact, Weight
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.machines.difference_catalogue import ENTRIES
-from pgdyno.results.machines.differences import differences
-from pgdyno.results.machines.machine_comparison import compare_machines
+from pgdyno.results.machines.machine_comparison import compare_machines, differences
 from pgdyno.results.machines.machine_facts import instance_warning, machine_facts
 from pgdyno.results.machines.setting_differences import setting_differences
 

@@ -16,8 +16,8 @@ from tests.unit.results.machines.test_machine_comparison import CPU, P99, TPS, f
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.machine_comparison import Difference, MachineComparison, Weight
 from pgdyno.model.variants.variant import Variant
+from pgdyno.results.machines.compare_machines import render_machines
 from pgdyno.results.machines.machine_comparison import compare_machines
-from pgdyno.results.machines.machine_page import render_machines
 from pgdyno.results.machines.machine_tables import (
     all_differences,
     answer,

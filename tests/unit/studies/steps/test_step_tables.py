@@ -16,7 +16,6 @@ from pgdyno.model.experiments.step_record import (
     StepRecord,
 )
 from pgdyno.report.charts.rates import RatePoint
-from pgdyno.studies.steps.published import FIELDS, published_table
 from pgdyno.studies.steps.step_series import Recorded, fairness, rate_strips, recorded
 from pgdyno.studies.steps.step_tables import (
     chosen_counters,
@@ -27,6 +26,7 @@ from pgdyno.studies.steps.step_tables import (
     stall_table,
     wait_table,
 )
+from pgdyno.studies.steps.steps import FIELDS, published_table
 
 NBSP = "\N{NO-BREAK SPACE}"
 INSERT = RoleRecord(

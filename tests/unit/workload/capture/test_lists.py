@@ -6,7 +6,7 @@ import pytest
 
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.postgres.table_columns import Column
-from pgdyno.workload.capture.lists import Lengthened, lengthened
+from pgdyno.workload.capture.workload import Lengthened, lengthened
 
 COLUMNS = (
     Column("public", "t", "id", "integer", is_key=True, is_visible=True),

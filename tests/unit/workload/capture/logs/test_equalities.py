@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.workload.capture.logs.equalities import Equalities
+from pgdyno.workload.capture.logs.load import Equalities
 
 READ, WRITE = 1, 2
 
