@@ -22,7 +22,7 @@ from bench.precision_chart import Point, precision_chart
 from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
 from pgdyno.measure.conditions import Conditions
-from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.design.schedule import alternating
 from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import DRIVER

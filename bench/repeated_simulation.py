@@ -18,7 +18,7 @@ from itertools import combinations
 from bench.likeness import Quiet
 
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.machine.caches import read_caches
+from pgdyno.host.machine.cpu import read_caches
 from pgdyno.host.tracing.valgrind import find_valgrind
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import Workload

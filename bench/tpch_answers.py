@@ -17,8 +17,7 @@ from pathlib import Path
 import duckdb
 
 from pgdyno.workload.tpch.answers import Answer, answer_of
-from pgdyno.workload.tpch.queries import NUMBERS, query_text, statements, validation_parameters
-from pgdyno.workload.tpch.tables import usual_rows
+from pgdyno.workload.tpch.queries import NUMBERS, query_text, statements, usual_rows, validation_parameters
 
 TPCHGEN = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
 

@@ -80,7 +80,7 @@ WALKS = (
             "apply.apply:ApplyRun._change_server",
             "apply.runs.changes:make_changes",
             "apply.writers.alter_system:AlterSystemWriter.write",
-            "apply.session.reload:reload_and_wait",
+            "apply.session.restart:reload_and_wait",
             "apply.runs.changes:read_back",
             "apply.writers.alter_system:AlterSystemWriter.verify",
             "apply.runs.by_hand:outcome",

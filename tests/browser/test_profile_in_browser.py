@@ -11,7 +11,7 @@ from tests.browser.test_report_in_browser import CONTRASTS, CUT_OFF, DESKTOP, OP
 from tests.unit.profile.view.test_processor import COUNTED, LAYOUT, SIMULATED
 from tests.unit.profile.view.test_profile_page import PROFILE
 
-from pgdyno.profile.records.code_layout import PageHeat
+from pgdyno.profile.records.microarchitecture import PageHeat
 from pgdyno.profile.view.profile_page import render_profiles
 
 SHARES = (0.5, 0.3, 0.1, 0.05, 0.03, 0.01, 0.008, 0.0018, 0.0002)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.builds.patching.catalogue import PATCHES, Patch, known_patches
+from pgdyno.builds.patching.patches import PATCHES, Patch, known_patches
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/build.md"
 RESULTS = Path(__file__).parents[2] / "docs/results/patches.md"

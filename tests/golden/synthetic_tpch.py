@@ -15,7 +15,7 @@ from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
 from pgdyno.model.experiments.tpch import DISCLAIMER, TpchFacts
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.plan_shape import PlanNode
+from pgdyno.postgres.plan_document import PlanNode
 
 ROUNDS = 6
 NAMES = (*(f"q{number}" for number in range(1, 23)), "rf1", "rf2", "power", "throughput")

@@ -6,8 +6,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from pgdyno.base.terminal import printable
-from pgdyno.model.plans.lever import LeverEntry, LeverFinding
-from pgdyno.model.plans.plan import Change, Effect, Layer, PlanLine, Risk
+from pgdyno.model.plans.plan import Change, Effect, Layer, LeverEntry, LeverFinding, PlanLine, Risk
 from pgdyno.plan.view.levers_text import lever_page, levers_text
 
 PAGE = """swappiness: server memory swapped out last.

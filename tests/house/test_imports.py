@@ -59,7 +59,7 @@ PURE = (
     "profile/misses/",
     "profile/records/",
     "profile/view/",
-    "accelerate/view/",
+    "accelerate/view.py",
     "tune/search/",
     "tune/view/",
     "studies/bundled/",
@@ -71,7 +71,7 @@ PURE = (
 OUTSIDE = {"subprocess", "os", "socket", "time", "random", "shutil", "tempfile", "sqlite3", "signal"}
 """Modules of the standard library that reach outside."""
 
-MOST_FILES, MOST_LEVELS = 488, 19
+MOST_FILES, MOST_LEVELS = 407, 19
 """What ``pgdyno compare`` can reach: files, and the longest chain of imports. These only fall."""
 
 

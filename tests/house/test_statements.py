@@ -135,7 +135,6 @@ _SENDING_NOTHING = (
     "builds/optimise/",
     "builds/patching/",
     "builds/product/",
-    "builds/run/",
     "builds/source/",
     "builds/spec/",
 )
@@ -303,7 +302,7 @@ _OTHER_PATHS = {
     "measure/arenas/loop_library.py: make_functions": "pgdyno's own functions, on a scratch server",
     "measure/replay.py: _connect": "queries of invariants: read_answer in docs/security.md",
     "measure/replay.py: _run": "sessions of the load",
-    "measure/degrees/degree_check.py: _allow_what_the_role_may": "a query: _plan in docs/security.md",
+    "measure/degrees.py: _allow_what_the_role_may": "a query: _plan in docs/security.md",
     "workload/workload_choice.py: captured_workload": "sessions of the load",
     "accelerate/planning.py: _planned": "statements of pgdyno's own workloads, on a scratch server",
     "postgres/inspection/columns.py: _SCHEMAS": "one statement, which is parsed before it sets the path",

@@ -28,7 +28,7 @@ from pgdyno.apply.writers import account as account_writer
 from pgdyno.host.processes.running import output_of, run_logged
 from pgdyno.load._contract import Command
 from pgdyno.load.process import LoadProcess, wait_until_connected
-from pgdyno.model.cells.typed import TypedAt
+from pgdyno.model.cells.cell import TypedAt
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.local_machine import workspace

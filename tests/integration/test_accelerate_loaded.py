@@ -60,7 +60,7 @@ KILLED_S = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0)
 
 @pytest.fixture
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.measure.design.trials._TRIAL_S", 0.5)
+    monkeypatch.setattr("pgdyno.measure.design.schedule._TRIAL_S", 0.5)
 
 
 @pytest.mark.usefixtures("short_trials")

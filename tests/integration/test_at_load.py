@@ -23,7 +23,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.host.awake import AS_ASKED
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.time_needed import time_needed
-from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.design.schedule import alternating
 from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design, Experiment, Phase
 from pgdyno.model.experiments.study import Study

@@ -28,7 +28,7 @@ HELD = ("200000", "N", "200000")
 HOLD = """
 import sys, time
 from pgdyno.apply.host_state import this_host
-from pgdyno.host.probing.idling import polling_wanted
+from pgdyno.host.probing.spinners import polling_wanted
 from pgdyno.host.files.tree import Tree
 with this_host().holding(polling_wanted(Tree())):
     print("held", flush=True)

@@ -18,10 +18,10 @@ from pgdyno.measure.commit_grouping import count_commits
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.commit_grouping import CommitGrouping
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.installations import installation_in
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.statements import CommitGrouping
 from pgdyno.workload.bundled import load as bundled_workloads
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]

@@ -20,7 +20,7 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.measure.evidence import read_durability
 from pgdyno.measure.verdicts.durability import breaches
-from pgdyno.model.variants.durability_reading import READ_BACK, DurabilityReading
+from pgdyno.model.variants.durability import READ_BACK, DurabilityReading
 from pgdyno.model.variants.variant import Variant
 
 pytestmark = pytest.mark.server

@@ -11,7 +11,7 @@ from tests.fix_explained import DATABASE, explained, middle_of, shop_in, workloa
 from tests.fix_servers import RealServer
 
 from pgdyno.store.workload_file import write_workload_file
-from pgdyno.workload.capture.quoted_texts import array_text, quoted_text
+from pgdyno.workload.capture.literals import array_text, quoted_text
 
 pytestmark = pytest.mark.server
 

@@ -18,8 +18,7 @@ from pgdyno.apply.ledger.log import open_journal
 from pgdyno.apply.runs.host_run import host_target
 from pgdyno.base.errors import StorageError
 from pgdyno.base.ports import Found
-from pgdyno.model.plans.journal import Receipt, ReceiptState
-from pgdyno.model.plans.persisted_file import checksum
+from pgdyno.model.plans.journal import Receipt, ReceiptState, checksum
 from pgdyno.model.plans.plan import PERSISTED_FILE, Change, Effect
 from pgdyno.postgres.process.account import caller
 from pgdyno.postgres.process.workspace import Workspace

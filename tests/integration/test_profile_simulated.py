@@ -11,7 +11,7 @@ import pytest
 from tests.fix_home import pgdyno
 from tests.fix_progress import Remembered
 
-from pgdyno.host.cache import Cache
+from pgdyno.host.host import Cache
 from pgdyno.host.tracing.valgrind import find_valgrind
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.variants.variant import parse_variant
@@ -25,7 +25,7 @@ from pgdyno.profile.reading.simulate import (
     misses_or_why,
     simulated_runs,
 )
-from pgdyno.profile.records.data_misses import DataMisses
+from pgdyno.profile.records.microarchitecture import DataMisses
 from pgdyno.profile.simulated_caches import simulated_caches
 from pgdyno.profile.simulation import spread
 from pgdyno.workload.bundled.pgbench_tpcb import WORKLOAD

@@ -19,7 +19,7 @@ from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
-from pgdyno.studies.attached_clients import measure_clients_of
+from pgdyno.studies.attached import measure_clients_of
 from pgdyno.studies.bundled import clients as study_file
 from pgdyno.studies.bundled._own_tables import CAVEAT
 from pgdyno.workload.workload_choice import find_workloads

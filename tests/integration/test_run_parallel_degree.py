@@ -28,14 +28,14 @@ from pgdyno.host.awake import AS_ASKED
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.measure.conditions import Conditions
-from pgdyno.measure.degrees.degree_check import require_degree
+from pgdyno.measure.degrees import require_degree
 from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installations import embedded
-from pgdyno.studies.attached_degree import look
+from pgdyno.studies.attached import look
 from pgdyno.studies.bundled import parallel_degree as study_file
 
 pytestmark = pytest.mark.server

@@ -27,13 +27,12 @@ from pgdyno.base.errors import (
 )
 from pgdyno.load.discovery import find_tpchgen
 from pgdyno.load.query_session import QuerySession
+from pgdyno.measure import tpch as tpch_pass
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.meters import load as load_meters
 from pgdyno.measure.meters._contract import Counters, Meter, MeterContext
-from pgdyno.measure.tpch import tpch_pass
-from pgdyno.measure.tpch.tpch_pass import Pass, measure_pass
-from pgdyno.measure.tpch.validation import checked_plans
+from pgdyno.measure.tpch import Pass, checked_plans, measure_pass
 from pgdyno.measure.verdicts.query_degrees import query_degrees
 from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import ArmBlock, Design, Experiment

@@ -21,7 +21,7 @@ from pgdyno.load.process import run_to_end
 from pgdyno.measure.arenas.attached_server import find_remote_server
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.bundled_study import Sizing
-from pgdyno.studies.attached_clients import measure_clients_of
+from pgdyno.studies.attached import measure_clients_of
 from pgdyno.studies.bundled import clients as study_file
 
 pytestmark = pytest.mark.server

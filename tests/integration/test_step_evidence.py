@@ -12,7 +12,7 @@ from tests.fix_servers import RealServer, wait_until
 
 from pgdyno.base.errors import ServerError
 from pgdyno.cli.output import Lines
-from pgdyno.host.activity import Wait
+from pgdyno.host.host import Wait
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.measure.arenas.opening import open_scratch_arena

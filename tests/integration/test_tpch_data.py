@@ -19,8 +19,8 @@ from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load.tpchgen import Filling, Tpchgen
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.workload.tpch.answers import known_answers, normalised
-from pgdyno.workload.tpch.domains import COLORS
 from pgdyno.workload.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.workload.tpch.query_parameters import COLORS
 from pgdyno.workload.tpch.refresh import retail_price_cents, sparse_key
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]

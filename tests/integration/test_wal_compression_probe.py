@@ -10,7 +10,7 @@ from tests.fix_servers import RealServer
 from tests.unit.host.probing.test_compression_probe import needs_lz4
 
 from pgdyno.base.facts import Unknown
-from pgdyno.host.page_compression import PageCompression
+from pgdyno.host.probes import PageCompression
 from pgdyno.host.probing.compression_probe import probe_page_compression
 
 pytestmark = [pytest.mark.server, needs_lz4]

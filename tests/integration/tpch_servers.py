@@ -16,8 +16,7 @@ from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import installation_at
 from pgdyno.postgres.process.instance import DATABASE
 from pgdyno.workload.tpch.answers import Answer, answer_of
-from pgdyno.workload.tpch.queries import NUMBERS, query_text, validation_parameters
-from pgdyno.workload.tpch.tables import data_set
+from pgdyno.workload.tpch.queries import NUMBERS, data_set, query_text, validation_parameters
 
 SMALLEST = 10  # thousandths; the smallest scale whose answers are known
 

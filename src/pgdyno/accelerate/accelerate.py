@@ -16,16 +16,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from pgdyno.accelerate.acceleration import Acceleration
 from pgdyno.accelerate.arms import Attributed, arms_of
 from pgdyno.accelerate.at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.accelerate.build_advice import build_advice
 from pgdyno.accelerate.planning import Planned, inspect_scratch, plan_for
 from pgdyno.accelerate.profiled_plan import profiled_plan
-from pgdyno.accelerate.request import AccelerateRequest
+from pgdyno.accelerate.request import AccelerateRequest, Acceleration
 from pgdyno.apply.runs.host_run import host_target
 from pgdyno.base.ports import Progress
-from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.host.awake import idling_files
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import FUTILE, LOOK_ERROR, decide_plan, is_futile, pays_at_look
@@ -42,9 +41,8 @@ from pgdyno.model.plans.terms import PLAN, Terms, applied_of
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.memory_proof import shared_memory_bytes
-from pgdyno.plan.engine.sharing import note_on_unmeasured
-from pgdyno.plan.engine.sharing_memory import Memory
-from pgdyno.plan.idling import without_idling
+from pgdyno.plan.engine.sharing import Memory, note_on_unmeasured
+from pgdyno.plan.subject import without_idling
 from pgdyno.postgres.process.local_machine import available_memory_bytes
 from pgdyno.postgres.server import Server
 

@@ -14,8 +14,7 @@ from pgdyno.model.plans.plan import PER_APPLICATION, Plan
 from pgdyno.model.plans.terms import PLAN, without_per_application
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.lever_keys import line_key, with_pages_joined
-from pgdyno.plan.engine.sharing import side_by_side
-from pgdyno.plan.engine.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.plan.engine.sharing import Memory, side_by_side, with_smaller_buffers
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.time_needed import time_needed
 from pgdyno.measure.design.schedule import for_arms
 from pgdyno.measure.verdicts.at_load import latencies_at_load, rates_at_load
-from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase
 from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.verdict import AT_LOAD
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pgdyno.accelerate.accelerate import accelerate
-from pgdyno.accelerate.acceleration import Acceleration
 from pgdyno.accelerate.in_place import accelerate_loaded
 from pgdyno.accelerate.planning import plan_for
-from pgdyno.accelerate.request import AccelerateRequest
+from pgdyno.accelerate.request import AccelerateRequest, Acceleration
 from pgdyno.accelerate.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
 from pgdyno.apply.session.access import ServerAccess
@@ -41,11 +40,7 @@ from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import ConfigurationManager, Server
 
 _AWAY_S = 5.0  # a guess at a stop and a start; measured on idle machines: below 2 s
-
-
 _WRITTEN_BYTES_PER_S = 200e6  # a guess at how fast a checkpoint writes
-
-
 _FORMATS = {
     "Patroni": "patroni",
     "CloudNativePG": "cnpg",
@@ -53,8 +48,6 @@ _FORMATS = {
     "Azure Database for PostgreSQL": "azure",
     "Google Cloud SQL": "cloudsql",
 }
-
-
 """In which format a plan is handed to who manages a configuration; to all others as a file of settings."""
 
 

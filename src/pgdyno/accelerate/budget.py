@@ -14,7 +14,7 @@ from pgdyno.accelerate.in_place import loaded_time
 from pgdyno.accelerate.request import AccelerateRequest
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
-from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.measure.arenas.datasets import is_loaded
 from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.measure.design.parts import MOST_PARTS, Attribute

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pgdyno.base import numbers
-from pgdyno.base.errors import InstallationError, UsageError
-from pgdyno.builds.built_servers import optimised_builds
-from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.base.errors import InstallationError, InterruptedByUserError, UsageError
+from pgdyno.base.ports import Progress
+from pgdyno.builds.build import build
+from pgdyno.builds.build_request import BuildRequest
+from pgdyno.builds.built_servers import builds_to_choose, optimised_builds
 from pgdyno.builds.needs.find_compiler import find_compiler
 from pgdyno.builds.needs.prerequisites import missing_error, missing_headers, missing_programs
 from pgdyno.builds.optimise.bolt import find_bolt
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.plans.plan import Layer, Plan
-from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, parse_recipe
+from pgdyno.model.plans.recipe import AUTO, STRONGEST, WITHOUT_BOLT, KnownBuild, parse_recipe
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import workspace
 
 BUILD_MINUTES = 20
 """How long a first build takes; measured: 17 to 27 minutes on two cores, docs/guides/build.md."""
-
 BUILD_GAIN = 0.30
 """About what it gained; measured: +27 … +46 %, docs/guides/build.md."""
+_GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
 @dataclass(frozen=True)
@@ -96,3 +98,33 @@ def build_advice(
 def source_of(installation: Installation) -> str:
     """Return the package source of an installation's major version, as ``pgdyno build --source`` takes it."""
     return f"debian:{installation.major}"
+
+
+def make_build(
+    conditions: Conditions,
+    progress: Progress,
+    known: Collection[KnownBuild] | None = None,
+    make: Callable[[BuildRequest, Progress], object] = build,
+) -> None:
+    """Make a verified build of the same major version, unless there is one that is not older.
+
+    ``known`` are those that there are; None: look.
+
+    Raises: InstallationError naming what is missing; what building raises; InterruptedByUserError.
+    """
+    used = conditions.installation
+    if used is None:
+        return
+    found = builds_to_choose(conditions) or () if known is None else known
+    if any(_could_run(one, used) for one in found):
+        return
+    try:
+        make(BuildRequest(source_of(used), AUTO, AUTO), progress)
+    except KeyboardInterrupt as interrupt:
+        raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
+
+
+def _could_run(known: KnownBuild, used: Installation) -> bool:
+    """Whether a plan may choose a build: the same major version, and no older release."""
+    release = tuple(int(part) for part in used.version.split(".") if part.isdigit())
+    return known.major == used.major and known.release >= release

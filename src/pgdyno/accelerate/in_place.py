@@ -10,9 +10,8 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.accelerate.acceleration import Acceleration
 from pgdyno.accelerate.planning import plan_for
-from pgdyno.accelerate.request import AccelerateRequest
+from pgdyno.accelerate.request import AccelerateRequest, Acceleration
 from pgdyno.apply.host_state import this_host
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.base.errors import PermissionNotGivenError
@@ -20,12 +19,11 @@ from pgdyno.base.ports import Progress
 from pgdyno.builds.switching.variant_switch import Switch
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.measure.arenas.opening import open_attached_arena
-from pgdyno.measure.awake.awake import as_booted_beside
+from pgdyno.measure.awake import as_booted_beside
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import decide_plan
 from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
-from pgdyno.measure.design.trials import alternating
-from pgdyno.measure.design.workload_order import workloads_by_server
+from pgdyno.measure.design.schedule import alternating, workloads_by_server
 from pgdyno.measure.evidence import document_of
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.records.new_experiment import Context

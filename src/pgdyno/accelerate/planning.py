@@ -13,13 +13,13 @@ from pgdyno.apply.host_state import this_host
 from pgdyno.base.errors import PgdynoError, ServerError
 from pgdyno.base.facts import Fact, unknown
 from pgdyno.base.ports import Progress
-from pgdyno.host.page_compression import LZ4
+from pgdyno.host.probes import LZ4
 from pgdyno.load.driver import Driver
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.captured_samples import sampled_statements
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.opening import open_scratch_arena
-from pgdyno.measure.awake.polling_trial import with_proven_polling
+from pgdyno.measure.awake import with_proven_polling
 from pgdyno.measure.commit_grouping import best_grouped, count_commits
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.bundled_study import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
@@ -32,26 +32,20 @@ from pgdyno.model.variants.variant import Variant, require_measurable
 from pgdyno.plan.engine.planner import PlanRequest, make_plan
 from pgdyno.plan.engine.resources import Figures, Resources
 from pgdyno.plan.inspection.inspect import inspect_dsn
-from pgdyno.plan.inspection.programs_probe import ProgramsProbe, page_compression
-from pgdyno.plan.peer_facts import peer_facts
+from pgdyno.plan.inspection.server_programs import ProgramsProbe, page_compression
 from pgdyno.plan.peers.comparable import PeerSettings, accepted_by
 from pgdyno.plan.peers.pgtune import settings as pgtune_settings
 from pgdyno.plan.peers.tuned_profile import tuned_files
 from pgdyno.plan.statement_plans import SOURCE, plan_statement, plan_workload, together
-from pgdyno.plan.subject import Subject, subject_of
-from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.plan.subject import Subject, peer_facts, subject_of
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import Server
-from pgdyno.postgres.statements import PlannedStatement, WorkloadStatements
+from pgdyno.postgres.statements import CommitGrouping, PlannedStatement, WorkloadStatements
 from pgdyno.workload.capture.statements import reads_alone
 
 _MOST_UNPLANNED = 0.05  # of the original; the plans of the rest say nothing of a larger share
-
-
 Connect: TypeAlias = Callable[[], Connection]
-
-
 """Opens a session as the load of the workload has: same role, and search path."""
 
 

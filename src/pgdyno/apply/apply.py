@@ -25,8 +25,8 @@ from pgdyno.apply.runs.server_writers import running_writers, stopped_writers
 from pgdyno.apply.runs.undo import Undoing, Undone, restore_all, undo
 from pgdyno.apply.runs.unfinished import check_unfinished
 from pgdyno.apply.session.access import ServerAccess, Steps, no_steps
-from pgdyno.apply.session.privileges import check_privileges
-from pgdyno.apply.session.reload import reload_and_wait
+from pgdyno.apply.session.ownership import check_privileges
+from pgdyno.apply.session.restart import reload_and_wait
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.apply.session.session import Session, locked_session, reading_session
 from pgdyno.apply.session.settings import read_gucs

@@ -19,8 +19,7 @@ from pgdyno.apply.writers.alter_system import AlterSystemWriter
 from pgdyno.apply.writers.program import ProgramWriter
 from pgdyno.base.errors import PrivilegeError, SettingError
 from pgdyno.base.ports import HostWriter
-from pgdyno.model.plans.journal import Receipt, ReceiptState, StatusEntry, StatusReport
-from pgdyno.model.plans.persisted_file import shown
+from pgdyno.model.plans.journal import Receipt, ReceiptState, StatusEntry, StatusReport, shown
 from pgdyno.model.plans.plan import PERSISTED_FILE
 from pgdyno.postgres.guc import Guc
 

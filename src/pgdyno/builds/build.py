@@ -38,23 +38,11 @@ from pgdyno.postgres.process.local_machine import available_memory_bytes, worksp
 from pgdyno.postgres.process.registry import find_installation
 
 _NEEDED_BYTES = 2 << 30  # measured: source 160 MB, objects 400 MB, two installations, counts
-
-
 _SERVER_BYTES = 500 << 20  # of memory: a server in training, with what loads it
-
-
 _COMPILER_BYTES = 200 << 20  # of each that runs at the same time; measured: clang 19, linking included
-
-
 _BOLT_BYTES = 2300 << 20  # measured: BOLT 19 with a program of 9 MB of machine code
-
-
 _WORD = re.compile(r"[\w/.+-]+")
-
-
 _ELSEWHERE = "remove something, or set PGDYNO_HOME to a directory on a larger disk"
-
-
 PARTS = BuildParts(find_bolt, fetch, available_memory_bytes, check_settings, train, verify)
 
 

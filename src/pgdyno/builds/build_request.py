@@ -25,7 +25,7 @@ from pgdyno.builds.needs.prerequisites import (
     require_target,
 )
 from pgdyno.builds.optimise.bolt import PACKAGE, Bolt
-from pgdyno.builds.patching.catalogue import choose_patches, require_known
+from pgdyno.builds.patching.patches import choose_patches, require_known
 from pgdyno.builds.source.extensions import parse_extensions
 from pgdyno.builds.source.source import Package, parse_source
 from pgdyno.builds.spec.configure_options import ConfigureOptions, options_like
@@ -47,8 +47,6 @@ from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.workspace import Workspace
 
 _CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # members of what pg_config says
-
-
 _NOT_RECORDED = "not recorded"
 
 

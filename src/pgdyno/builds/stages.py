@@ -18,12 +18,11 @@ from pgdyno.builds.compiling.regression import with_tests
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched, changed
 from pgdyno.builds.lessons import Lesson
+from pgdyno.builds.making import Making, RunAs, Stage, Stages, Watch, share_of_all
 from pgdyno.builds.optimise import bolt, huge_text
 from pgdyno.builds.optimise.counts import gather
-from pgdyno.builds.patching.patched_tree import apply_patches
+from pgdyno.builds.patching.patches import apply_patches
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
-from pgdyno.builds.run.making import Making, RunAs
-from pgdyno.builds.run.resumed_stages import Stage, Stages, Watch, share_of_all
 from pgdyno.builds.source.extensions import ALL, ExtensionTree, require_modules
 from pgdyno.builds.source.source import copy_tree
 from pgdyno.builds.verifying.verification import SECONDS as VERIFYING_SECONDS
@@ -37,8 +36,6 @@ from pgdyno.postgres.process.processes import running_from
 from pgdyno.postgres.process.workspace import Workspace
 
 _COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
-
-
 _BRANCHES = "branches.fdata"
 
 

@@ -16,7 +16,7 @@ from typing import LiteralString
 
 from pgdyno.base.ports import Progress
 from pgdyno.builds.lessons import Lesson
-from pgdyno.builds.run.resumed_stages import Watch
+from pgdyno.builds.making import Watch
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.opening import open_scratch_arena

@@ -29,7 +29,7 @@ from pgdyno.builds.product.manifest import (
 )
 from pgdyno.builds.spec.instructions import instructions
 from pgdyno.model.plans.recipe import TRAINING_S
-from pgdyno.postgres.inspection.atomics import read_atomics
+from pgdyno.postgres.inspection.program import read_atomics
 
 
 def describe(

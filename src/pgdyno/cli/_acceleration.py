@@ -10,14 +10,13 @@ from pgdyno.host.kernel_file import display_name
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.accelerate.beside import AttachedAcceleration
     from pgdyno.accelerate.build_advice import BuildAdvice
-    from pgdyno.accelerate.view.per_application import PerApplication
+    from pgdyno.accelerate.view import PerApplication
     from pgdyno.model.plans.plan import Plan
 
 
 def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     """Print the results, the decision, and the action taken."""
-    from pgdyno.accelerate.view.decision import more_sentence
-    from pgdyno.accelerate.view.per_application import without_per_application
+    from pgdyno.accelerate.view import more_sentence, without_per_application
     from pgdyno.cli.results import print_experiment
     from pgdyno.measure.view.attribution_text import attribution_text
     from pgdyno.measure.view.awake_sentence import awake_remark
@@ -58,7 +57,7 @@ def _print_plan(plan: Plan) -> None:
 
 def _print_applied(result: AttachedAcceleration) -> None:
     """Print the applied changes, or the reason for none and the next step for the plan."""
-    from pgdyno.accelerate.view.watch_text import watch_text
+    from pgdyno.accelerate.view import watch_text
     from pgdyno.apply.journal_text import apply_text
 
     if result.watched is not None:
@@ -72,7 +71,7 @@ def _print_applied(result: AttachedAcceleration) -> None:
 
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:
-    from pgdyno.accelerate.view.per_application import without_per_application
+    from pgdyno.accelerate.view import without_per_application
     from pgdyno.base.document import to_document
     from pgdyno.results.documents import comparison_document
 

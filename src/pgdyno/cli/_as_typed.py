@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 
-from pgdyno.model.cells.typed import typed_at
+from pgdyno.model.cells.cell import typed_at
 
 LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate", "tune"})
 """Commands whose load comes from the cell's load hosts."""

@@ -57,7 +57,7 @@ def with_cell(command: click.Command) -> click.Command:
 
 def _cell_here(name: str, file: Path) -> CellHosts:
     """Return the cell if its server's host is this machine; otherwise carry the command there, and leave."""
-    from pgdyno.model.cells.typed import IS_CARRIED
+    from pgdyno.model.cells.cell import IS_CARRIED
     from pgdyno.remote.cells.given_cell import given_cell
     from pgdyno.remote.cells.own_address import is_this_machine, require_address
 
@@ -73,7 +73,7 @@ def _cell_here(name: str, file: Path) -> CellHosts:
 
 def _carry(name: str, cell: CellHosts) -> NoReturn:
     """Run the command on the server's host, and leave with its exit code."""
-    from pgdyno.model.cells.typed import TypedAt
+    from pgdyno.model.cells.cell import TypedAt
     from pgdyno.remote.carried_command import CarriedCommand
     from pgdyno.remote.cells.carry import carry
     from pgdyno.remote.ssh import by_hand

@@ -118,7 +118,7 @@ class InPlace:
     ) -> Tuned:
         """Search on the running server."""
         from pgdyno.builds.switching.server_access import server_access
-        from pgdyno.measure.design.workload_order import workloads_by_server
+        from pgdyno.measure.design.schedule import workloads_by_server
         from pgdyno.plan.attached import attach
         from pgdyno.tune.trials_within import trials_in_place
         from pgdyno.tune.tune_in_place import Allowed, tune_in_place

@@ -93,8 +93,7 @@ def copy(
     from pgdyno.workload.copy_data import CopyRequest, copy_data, replacing
     from pgdyno.workload.sampled_copy import SampleRequest, sampled_copy
     from pgdyno.workload.synthetic_copy import SyntheticRequest, synthetic_copy
-    from pgdyno.workload.workload_choice import DUMP_SUFFIX
-    from pgdyno.workload.workload_files import read_workload
+    from pgdyno.workload.workload_choice import DUMP_SUFFIX, read_workload
 
     bytes_per_s = _bytes_per_s(rate)
     _require_one_way(share, sample_from, is_sample=is_sample, is_synthetic=is_synthetic)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.host.files.trusted_files import require_trusted
-from pgdyno.store.plain_file import open_plain
-from pgdyno.workload.workload_files import read_workload
+from pgdyno.store.files import open_plain
+from pgdyno.workload.workload_choice import read_workload
 
 _DRAFT = ".draft"  # after the file's name
 

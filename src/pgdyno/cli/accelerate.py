@@ -264,8 +264,7 @@ class Asked:
 
     def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
         """Make a build first, unless there is one."""
-        from pgdyno.accelerate.build_advice import BUILD_MINUTES
-        from pgdyno.accelerate.build_first import make_build
+        from pgdyno.accelerate.build_advice import BUILD_MINUTES, make_build
 
         echo(
             f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",

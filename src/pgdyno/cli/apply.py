@@ -70,7 +70,7 @@ def command(
     from pgdyno.apply.journal_text import apply_text
     from pgdyno.base.document import to_document
     from pgdyno.builds.switching.server_access import server_access
-    from pgdyno.measure.awake.polling_trial import with_proven_polling
+    from pgdyno.measure.awake import with_proven_polling
 
     require_known_levers(levers)
     if with_unmeasured:

@@ -44,7 +44,7 @@ def command(*, is_unit: bool) -> None:
     """
     from pgdyno.host.files.tree import Tree
     from pgdyno.host.probing.spinners import Spinners
-    from pgdyno.measure.awake.stay_awake import staying_awake
+    from pgdyno.measure.awake import staying_awake
     from pgdyno.measure.view.awake_sentence import awake_sentence
     from pgdyno.postgres.process.local_machine import online_cpus
 

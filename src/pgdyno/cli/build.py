@@ -163,7 +163,7 @@ def list_(*, is_json: bool) -> None:
 @json_option
 def patches(*, is_json: bool) -> None:
     """List the patches, with their measured verdicts."""
-    from pgdyno.builds.patching.catalogue import known_patches
+    from pgdyno.builds.patching.patches import known_patches
 
     if is_json:
         print_json({"patches": [one.described for one in known_patches()]})

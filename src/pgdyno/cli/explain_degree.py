@@ -86,8 +86,8 @@ def command(
     planner's statistics: the middle of the column's histogram, or its most common value.
     """
     from pgdyno.plan.degrees.explain_degree import explain_degree_of
+    from pgdyno.workload.workload_choice import read_workload
     from pgdyno.workload.workload_degrees import WorkloadServer, explain_statement
-    from pgdyno.workload.workload_files import read_workload
 
     require_one_server(dsn, pgdata, is_embedded=False)
     if file is not None and sql is None and workers is not None:

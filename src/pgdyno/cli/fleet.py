@@ -15,7 +15,7 @@ from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.model.experiments.fleet_order import FleetOrder
+    from pgdyno.model.experiments.fleet import FleetOrder
     from pgdyno.results.fleets.run_fleet import Answers, Say
 
 

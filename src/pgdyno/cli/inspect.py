@@ -116,8 +116,7 @@ def _unknown(thing: object) -> dict[str, object] | None:
 
 
 def _text(found: Inspection, probes: Probes | None) -> str:
-    from pgdyno.plan.view.host_text import host_text
-    from pgdyno.plan.view.probes_text import probes_text
+    from pgdyno.plan.view.host_text import host_text, probes_text
     from pgdyno.plan.view.server_text import data_directory_text
 
     parts = [_server_text(found.inspected)]

@@ -21,7 +21,7 @@ from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.model.plans.lever import LeverEntry
+    from pgdyno.model.plans.plan import LeverEntry
     from pgdyno.plan.inspection.inspect import Inspection
 
 

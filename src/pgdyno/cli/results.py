@@ -27,7 +27,7 @@ def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bo
         print_experiment(experiment)
         echo(f"\nReport: {write_report(experiment)}")
     if is_gate:
-        from pgdyno.measure.decisions.gate import gate_code
+        from pgdyno.measure.decisions.plan_outcome import gate_code
 
         sys.exit(gate_code(experiment))
 

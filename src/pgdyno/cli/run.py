@@ -260,8 +260,7 @@ def _run_on_server(
     """Measure on an attached server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.cli.results import deliver
     from pgdyno.measure.conditions import Conditions
-    from pgdyno.studies.attached_clients import measure_clients_of
-    from pgdyno.studies.attached_degree import measure_degree_of
+    from pgdyno.studies.attached import measure_clients_of, measure_degree_of
     from pgdyno.studies.bundled.parallel_degree import QUERY, WRITES
     from pgdyno.studies.run import find_study, sized
 

@@ -36,7 +36,7 @@ def inspect(*, file: Path, is_json: bool) -> None:
 
     Its transactions, and the gaps in what is known of it.
     """
-    from pgdyno.workload.workload_files import read_workload
+    from pgdyno.workload.workload_choice import read_workload
 
     show_workload(read_workload(file), is_json=is_json)
 
@@ -134,10 +134,9 @@ def replay(
     triggers run with its rights. Copies with foreign tables are refused, as they lead to other servers.
     """
     from pgdyno.cli._server_options import warn_about_password
-    from pgdyno.measure.replay import ReplayRequest
+    from pgdyno.measure.replay import ReplayRequest, replay_pace
     from pgdyno.measure.replay import replay as run
-    from pgdyno.measure.replay_pace import replay_pace
-    from pgdyno.workload.workload_files import read_workload
+    from pgdyno.workload.workload_choice import read_workload
 
     workload = read_workload(file)
     if not allow_load:

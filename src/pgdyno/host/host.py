@@ -11,6 +11,49 @@ from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.cache_allocation import CacheAllocation
 
 _NOT_INSPECTED: Fact[Any] = Fact(Unknown("not inspected"), "inspect_host")
+CPU = "CPU"  # the type of a backend that waits for nothing: it computes, or wants to
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The wait of a busy backend, by PostgreSQL's names for types and events."""
+
+    type: str
+    event: str = ""
+
+    def __str__(self) -> str:
+        """Return it as PostgreSQL's documentation writes it: ``IO:DataFileRead``."""
+        return f"{self.type}:{self.event}" if self.event else self.type
+
+
+@dataclass(frozen=True, slots=True)
+class ActivitySample:
+    """One look at a server. ``waits`` counts busy backends: active clients and their parallel workers."""
+
+    at_s: float  # on the monotonic clock, or from a step's beginning
+    waits: tuple[tuple[Wait, int], ...] = ()
+    is_checkpointing: bool = False
+    autovacuum_workers: int = 0
+
+
+@dataclass(frozen=True)
+class HostCpu:
+    """Times of a set of CPUs in seconds since boot, read at ``at_s`` on the monotonic clock."""
+
+    at_s: float
+    busy_s: float
+    steal_s: float
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One level of one kind: "Data", "Instruction" or "Unified"."""
+
+    level: int
+    kind: str
+    size_bytes: int
+    ways: int
+    line_bytes: int
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from pathlib import Path
 from pgdyno.load.driver_process import DriverProcess, Event
 from pgdyno.load.transaction_log import TransactionLog
 from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.load_hosts import HostLog
+from pgdyno.model.experiments.experiment import HostLog, Slice
 
 _SHOWN = 80  # characters of an arm that is none
 _LARGEST = 1 << 63  # that the store can keep

@@ -19,10 +19,9 @@ from typing import Any
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import GeneratorFailedError, LoadHostLostError
-from pgdyno.load.output import last_words, output_end
-from pgdyno.load.process import Wrap
+from pgdyno.load.process import Wrap, last_words, output_end
 from pgdyno.load.transaction_log import MOST_BYTES, keep_sent_part
-from pgdyno.model.cells.greeting import await_greeting
+from pgdyno.model.cells.cell import await_greeting
 
 Event = Mapping[str, Any]
 
@@ -294,3 +293,12 @@ def error_of(event: Event) -> GeneratorFailedError:
     return GeneratorFailedError(
         f"{message} (SQLSTATE {state})" if state else message, detail=detail, hint=hint
     )
+
+
+@dataclass(frozen=True)
+class DriverJob:
+    """A driver with its job: its process here, and where its logs come, by arm."""
+
+    process: DriverProcess
+    job: str
+    log_prefixes: Sequence[Path]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from pgdyno.load.process import LoadProcess, wait_until_connected
 from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.load_hosts import HostLog
+from pgdyno.model.experiments.experiment import HostLog, Slice
 
 _CONNECT_TIMEOUT_S = 60.0
 

@@ -1,4 +1,10 @@
-"""A running generator: started, frozen, released and stopped as one process group."""
+"""A running generator: started, frozen, released and stopped as one process group.
+
+Turns with a switch to the arm's machine settings before each.
+
+What the whole machine has one value of can so be compared as closely in time as anything else, where a value
+counts at once and leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +18,13 @@ from pathlib import Path
 
 from pgdyno.base.errors import GeneratorError, GeneratorFailedError, StorageError
 from pgdyno.load._contract import Command
-from pgdyno.load.output import last_words, output_end
 from pgdyno.load.transaction_log import TransactionLog
 
 Wrap = Callable[[Sequence[str]], list[str]]
 """Turns a command line into one that runs as another user, on given CPUs, and dies with pgdyno."""
-
 _STOP_TIMEOUT_S = 15.0
+_CHARACTERS = 800
+_END_BYTES = 64 << 10  # a driver's error of a whole statement
 
 
 @dataclass
@@ -174,3 +180,16 @@ def wait_until_connected(process: LoadProcess, *, timeout_s: float) -> None:
                 detail=last_words(output_end(process.output_file)),
             )
         time.sleep(0.02)
+
+
+def output_end(file: Path) -> str:
+    """Return the end of a generator's output."""
+    with file.open("rb") as output:
+        size_bytes = output.seek(0, os.SEEK_END)
+        output.seek(max(0, size_bytes - _END_BYTES))
+        return output.read(_END_BYTES).decode(errors="replace")
+
+
+def last_words(output: str) -> str:
+    """Return as much of the output's end as an error shows."""
+    return output.strip()[-_CHARACTERS:]

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgdyno.load.turns import Servers, Turns
-from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.load_hosts import HostLog
+from pgdyno.model.experiments.experiment import HostLog, Slice
 
 
 @dataclass(frozen=True)

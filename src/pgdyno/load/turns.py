@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.load_hosts import HostLog
+from pgdyno.model.experiments.experiment import HostLog, Slice
 
 
 class Servers(Protocol):

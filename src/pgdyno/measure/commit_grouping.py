@@ -12,8 +12,8 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.postgres.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
 from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.postgres.statements import ENOUGH_CLIENTS, CommitGrouping
 
 SECONDS = 3.0  # arbitrary: some hundred flushes of a slow disk
 _SOURCE = "xact_commit and flushes of the WAL under the workload"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.measure.arenas.arm import Arm, read_meters
 from pgdyno.measure.blocks.blocks import audit_block

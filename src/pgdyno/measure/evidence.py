@@ -19,19 +19,15 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
-from pgdyno.model.variants.durability_reading import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
+from pgdyno.model.variants.durability import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
 from pgdyno.model.variants.variant import is_guc
 from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.inspection.inspect import inspect_dsn
 
 Facts = Mapping[str, object]
-
-
 _SETTINGS = """
     SELECT pg_catalog.lower(name), pg_catalog.current_setting(name)
       FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s)"""
-
-
 _ELSEWHERE = LoadedLibraries(unknown=("the postmaster is not on this host",))
 
 

@@ -19,25 +19,22 @@ import numpy as np
 
 from pgdyno.base.errors import InterruptedByUserError, PgdynoError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import NOT_NEEDED, AfterLoss, Arena, Regained, end_without_host
 from pgdyno.measure.blocks.disturbance import judge_again
-from pgdyno.measure.decisions.load_hosts_notes import loss_note, with_load_hosts
-from pgdyno.measure.decisions.notes import step_labels
+from pgdyno.measure.decisions.notes import loss_note, step_labels, with_load_hosts
 from pgdyno.measure.decisions.round_plan import RoundPlan
 from pgdyno.measure.decisions.stopping import Look, counts_nothing, is_finished
 from pgdyno.measure.design.phase import with_phase
-from pgdyno.measure.design.schedule import stretches_s
-from pgdyno.measure.design.workload_order import in_random_order, workloads_by_server
+from pgdyno.measure.design.schedule import in_random_order, stretches_s, workloads_by_server
 from pgdyno.measure.evidence import Evidence
 from pgdyno.measure.likeness_reading import likened
-from pgdyno.measure.load_hosts.regained import NOT_NEEDED, AfterLoss, Regained, end_without_host
 from pgdyno.measure.meters import load as load_meters
 from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_on
 from pgdyno.measure.records.new_experiment import Context, new_experiment
 from pgdyno.measure.recovery import recover
 from pgdyno.measure.rounds import Running, run_round
 from pgdyno.measure.sampled_answers import answers_compared
-from pgdyno.measure.tpch.validation import validated
+from pgdyno.measure.tpch import validated
 from pgdyno.measure.verdicts.durability import is_hopeless
 from pgdyno.measure.verdicts.scaling import MeasuredCurve, measured_curves
 from pgdyno.model.experiments.experiment import CELL_OPTION, Block, Experiment, Stopping
@@ -48,11 +45,7 @@ from pgdyno.stats.curves.scaling import observe
 from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
-
-
 RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
-
-
 """Measures one round, given its number and the workloads in their order."""
 
 

@@ -16,22 +16,20 @@ from pgdyno.host.kernel_file import display_name
 from pgdyno.host.probing.spinners import Spinners, burstable_type
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.awake.awake import AwakeKeeper, Keeping
+from pgdyno.measure.awake import AwakeKeeper, Keeping
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.design.requested import require_reachable
-from pgdyno.measure.design.trials import in_trials
+from pgdyno.measure.design.schedule import in_trials
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.load_hosts.load_from_cell import loaded_from_cell
 from pgdyno.measure.load_hosts.lost_host import after_loss_of, load_hosts_of
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.cells.cell import CellHosts
-from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment
-from pgdyno.model.experiments.load_hosts import LoadHosts
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment, LoadHosts
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import require_measurable
-from pgdyno.plan.engine.sharing import not_shareable
-from pgdyno.plan.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.plan.engine.sharing import MEMORY_SHARE, not_shareable
 from pgdyno.postgres.process.local_machine import available_memory_bytes, machine_claimed, online_cpus
 from pgdyno.store.experiments import ExperimentStore, open_store
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from numpy.random import Generator as Random
 
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.host.machine.cpu_times import WritebackThreads, read_host_cpu
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm, ServerClocks, difference, read_meters

@@ -33,13 +33,12 @@ from pgdyno.measure.blocks.observation import (
     counted_slices,
 )
 from pgdyno.measure.blocks.transactions import parse_all
-from pgdyno.measure.degrees.degree_check import require_degree
-from pgdyno.measure.degrees.degree_plans import DegreePlans
+from pgdyno.measure.degrees import DegreePlans, require_degree
 from pgdyno.measure.design.schedule import connection_order, seats, trial_order, turns_of, writing_time_s
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.observe import Observer, checkpoint_debt, observe_block, observe_stretches
 from pgdyno.measure.steps.steps import measure_step, step_seed
-from pgdyno.measure.tpch.tpch_pass import Pass, measure_pass
+from pgdyno.measure.tpch import Pass, measure_pass
 from pgdyno.model.experiments.experiment import (
     STRETCH_ROUNDS,
     ArmBlock,

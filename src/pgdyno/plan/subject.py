@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 
 from pgdyno.base.errors import ServerError
 from pgdyno.base.facts import Fact, Unknown
+from pgdyno.host.awake import idling_files
 from pgdyno.host.host import Host
-from pgdyno.host.page_compression import PageCompression
+from pgdyno.host.probes import PageCompression
+from pgdyno.model.plans.plan import Plan
 from pgdyno.plan.engine.resources import Resources
 from pgdyno.plan.inspection.inspect import Inspection
-from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.plan.peers._contract import PeerFacts
+from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import Server
-from pgdyno.postgres.statements import WorkloadStatements
+from pgdyno.postgres.statements import CommitGrouping, WorkloadStatements
 
 
 @dataclass(frozen=True)
@@ -40,3 +44,26 @@ def subject_of(found: Inspection) -> Subject:
     assert isinstance(found.host, Host)  # noqa: S101 — checked above
     assert not isinstance(found.inspected, Unknown)  # noqa: S101 — checked above
     return Subject(found.host, found.inspected.server, found.inspected.resources)
+
+
+def peer_facts(server: Server, resources: Resources) -> PeerFacts | None:
+    """Return the facts; None where memory or CPUs are unknown. A disk of an unknown kind is said to be SSD.
+
+    Whoever asks these tools has to name a kind, and most machines have that one.
+    """
+    memory_bytes, cpus = resources.memory_bytes.or_none(), resources.cpu_count.or_none()
+    storage = resources.storage.or_none()
+    if memory_bytes is None or cpus is None:
+        return None
+    return PeerFacts(
+        memory_bytes,
+        max(1, int(cpus)),
+        server.major,
+        "ssd" if storage is None else storage.value,
+        disk_bytes=shutil.disk_usage(workspace().root).total,
+    )
+
+
+def without_idling(plan: Plan) -> Plan:
+    """Return the plan without how CPUs idle, where the measurement decides that for all servers."""
+    return plan.without_keys(idling_files(plan.values))

@@ -19,40 +19,18 @@ from typing import Any, LiteralString
 from pgdyno.base.errors import ServerError, SettingError
 
 _MEMORY_BYTES = {"B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-
-
 _TIME_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-
-
 _NUMBER = re.compile(
     r"\s*+([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+))\s*+([A-Za-z]*+)\s*+"
 )
-
-
 _UNIT = re.compile(r"([1-9][0-9]{0,5})?([A-Za-z]+)")
-
-
 _LARGEST_EXPONENT = 308  # of a double, in which the server computes
-
-
 _SHOWN_CHARACTERS = 40  # arbitrary: of a number that may have thousands
-
-
 _SET_IN_SESSION = "session"
-
-
 _TRUE = ("on", "true", "yes", "1")
-
-
 _FALSE = ("off", "false", "no", "0")
-
-
 _COLUMNS = 14
-
-
 _NAME = re.compile(r"[A-Za-z_][\w.$ -]{0,199}")  # PostgreSQL's are shorter than 64 characters
-
-
 _VALUES = {
     "bool": re.compile(r"on|off"),
     "integer": re.compile(r"-?[0-9]{1,19}"),  # 64 bits; modes of files are octal
@@ -60,17 +38,9 @@ _VALUES = {
     "enum": re.compile(r"[ -~]{0,200}"),
     "string": re.compile(r".*", re.DOTALL),
 }
-
-
 _CONTEXTS = {"internal", "postmaster", "sighup", "superuser-backend", "backend", "superuser", "user"}
-
-
 _KNOWN_UNIT = re.compile(r"[0-9]{0,9}(B|kB|MB|GB|TB|us|ms|s|min|h|d)")
-
-
 _POSITIVE = {"block_size", "wal_block_size", "segment_size", "wal_segment_size"}
-
-
 """Sizes by which others are divided; PostgreSQL's are never 0."""
 
 
@@ -170,8 +140,6 @@ SETTINGS_QUERY: LiteralString = """
     SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
            enumvals, sourcefile, sourceline, pending_restart
       FROM pg_catalog.pg_settings"""
-
-
 TAKE_BACK: LiteralString = """
     SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
       FROM pg_catalog.pg_settings
@@ -188,14 +156,10 @@ TAKE_BACK: LiteralString = """
                 THEN reset_val OPERATOR(pg_catalog.=) '0'
                      OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) %s
                 ELSE true END"""
-
-
 """Takes back, until the transaction ends, what is set in the session: pg_settings then shows where the server
 has it from. Parameters: settings that are pgdyno's own; its process id as libpq knows it (behind a pooler
 that is another one, and all counts, as it does with 0); the shortest limit in ms that may end the reading:
 shorter ones stay, and so does the encoding, as this client reads it."""
-
-
 """Asks for the rows that ``guc_of`` reads; a condition may follow."""
 
 

@@ -8,6 +8,31 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
+class Traffic:
+    """Transactions of all databases, and how long their statements were executed for, in ms."""
+
+    transactions: int
+    active_ms: float
+
+    def since(self, before: Traffic) -> Traffic:
+        """Return the increase since ``before``; below 0 if the counters were reset meanwhile."""
+        return Traffic(self.transactions - before.transactions, self.active_ms - before.active_ms)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """The transaction that a session was in, and the id of its last statement there.
+
+    ``is_between``: that statement was over, and the transaction was not.
+    """
+
+    session: int
+    transaction: str
+    statement: int
+    is_between: bool = False
+
+
+@dataclass(frozen=True)
 class Seen:
     """The server's counts of a statement; ``blocks`` were found in shared buffers or read.
 

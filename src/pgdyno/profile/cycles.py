@@ -12,35 +12,17 @@ from pgdyno.profile.scheduling import Delays
 from pgdyno.profile.stacks import Stack
 
 PAGE_FAULTS = "page faults"
-
-
 INTERRUPTS = "interrupts"
-
-
 GIVING_WAY = "giving way to other processes"
-
-
 ENTERING = "entering and leaving system calls"
-
-
 OTHERS = "others"
-
-
 _SYSTEM_CALL = re.compile(r"__(?:x64|arm64|riscv|s390x|powerpc)_sys_(\w+)")
-
-
 # The first one from outside decides: an interrupt can come while a fault is handled, not the reverse.
 _FAULTS = re.compile(
     r"asm_exc_page_fault|exc_page_fault|do_user_addr_fault|do_(mem|translation)_abort|do_page_fault"
 )
-
-
 _INTERRUPTS = re.compile(r"asm_sysvec_\w+|asm_common_interrupt|irqentry_\w+|el0t?_(64_)?irq\w*|el0_interrupt")
-
-
 _LEAVING = re.compile(r"exit_to_user_mode_loop|do_notify_resume")
-
-
 _ENTRY = re.compile(r"do_syscall_64|entry_SYSCALL_\w+|syscall_return_\w+|el0_svc\w*|invoke_syscall")
 
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pgdyno.profile.means import mean_of
 from pgdyno.profile.perf_stat import Count, PerfCounts
 from pgdyno.profile.records.microarchitecture import CYCLES, INSTRUCTIONS, EventCount, Mean, Microarchitecture
-from pgdyno.profile.topdown import METRICS, slot_shares
+from pgdyno.profile.topdown import METRICS, mean_of, slot_shares
 
 SOURCE: Final = "hardware counters of the sessions' processes (perf stat)"
 EVENTS: Final[Mapping[str, tuple[str, ...]]] = {

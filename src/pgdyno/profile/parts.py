@@ -33,7 +33,6 @@ TRANSACTIONS = "beginning and ending transactions"
 EXECUTOR = "executor, the rest"
 HANDLING = "handling of statements"
 OTHER = "other"
-
 # What waits on behalf of anybody, such as WaitEventSetWait, has no part: its caller decides.
 _FUNCTIONS: dict[str, tuple[str, ...]] = {
     PLANNING: (
@@ -96,6 +95,14 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
 _PATTERNS = tuple(re.compile("|".join(patterns)) for patterns in _FUNCTIONS.values())
 _PARTS = (*_FUNCTIONS, OTHER)
 _CLONE = re.compile(r"\.(isra|part|constprop|cold|lto_priv|llvm|warm)\b.*")  # compilers append to names
+_LOOP = "PostgresMain"
+# Compilers inline the functions of the two messages into the loop that reads messages. What these call is
+# called by others as well, but not from that loop: by Execute below PortalRun, or by exec_simple_query.
+_PARSE_OR_BIND = re.compile(
+    r"(exec_(parse|bind)_message|pg_parse_query|pg_analyze_and_rewrite_(var)?params|parse_analyze_varparams"
+    r"|pg_rewrite_query|SendRowDescriptionMessage|(Create|Complete|Get|Drop)CachedPlan"
+    r"|(Fetch|Store)PreparedStatement|CreatePortal|PortalDefineQuery|PortalStart|Oid(Input|Receive)FunctionCall)(\..*)?"
+)
 
 
 def part_of(frames: Sequence[str]) -> str:
@@ -109,3 +116,15 @@ def _rank(function: str) -> int:
     name = _CLONE.sub("", function)
     ranks = (rank for rank, pattern in enumerate(_PATTERNS) if pattern.fullmatch(name))
     return next(ranks, len(_PATTERNS))
+
+
+def uncounted_share(stacks: Sequence[Sequence[str]]) -> float | None:
+    """Return the share of sessions' stacks in Parse or Bind; None if no stack tells a message.
+
+    ``stacks`` are functions, innermost first. The last Execute of a pipeline is taken for all of them, and a
+    Parse that is not followed by Bind for one that is.
+    """
+    called = [frames[frames.index(_LOOP) - 1] for frames in stacks if _LOOP in frames[1:]]
+    if not called:
+        return None
+    return sum(_PARSE_OR_BIND.fullmatch(one) is not None for one in called) / len(called)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.base import numbers
-from pgdyno.host.cache import Cache
+from pgdyno.host.host import Cache
 
 _OPTIONS = {"L1i": ("--I1", 1, "Instruction"), "L1d": ("--D1", 1, "Data"), "L2": ("--LL", 2, "Unified")}
 

@@ -6,8 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.host.processes.code_segment import CodeSegment
-from pgdyno.profile.records.code_layout import PAGE_BYTES, SHARES, Elsewhere, HotCode, PageHeat, TextLayout
+from pgdyno.host.processes.code_segments import CodeSegment
+from pgdyno.profile.records.microarchitecture import (
+    PAGE_BYTES,
+    SHARES,
+    Elsewhere,
+    HotCode,
+    PageHeat,
+    TextLayout,
+)
 
 _LINE_BYTES = 64
 _LARGE_PAGE_BYTES = 2 << 20

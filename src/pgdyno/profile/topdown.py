@@ -3,14 +3,16 @@
 Sources: Linux, tools/perf/pmu-events/arch/: x86/*/*-metrics.json (Intel: TopdownL1, TopdownL2),
 x86/amdzen4 and x86/amdzen5/pipeline.json (AMD: PipelineL1, PipelineL2), arm64/sbsa.json and
 arm64/arm/neoverse-*/metrics.json (Arm: TopdownL1).
+
+The reasons of a plan's changes, with the most that each could bring by a profile of the baseline.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgdyno.profile.means import mean_of
 from pgdyno.profile.records.microarchitecture import Mean, SlotShare
+from pgdyno.stats.amount import mean_amount
 
 FRONTEND, BAD_SPECULATION, BACKEND, RETIRING = (
     "frontend bound",
@@ -19,10 +21,8 @@ FRONTEND, BAD_SPECULATION, BACKEND, RETIRING = (
     "retiring",
 )
 _OTHER_THREAD = "given to the core's other thread"
-
 GROUPS = ("TopdownL1,TopdownL2", "PipelineL1,PipelineL2", "TopdownL1", "PipelineL1")
 """Perf's groups of metrics, best first."""
-
 _FIRST: Mapping[str, tuple[str, ...]] = {
     FRONTEND: ("tma_frontend_bound", "frontend_bound"),
     BAD_SPECULATION: ("tma_bad_speculation", "bad_speculation"),
@@ -51,11 +51,11 @@ _SECOND: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "heavy operations: microcode": ("tma_heavy_operations", "retiring_from_microcode"),
     },
 }
-
 METRICS = frozenset(
     name for parts in (_FIRST, *_SECOND.values()) for names in parts.values() for name in names
 )
 """All metrics that tell a part."""
+_LEVEL = 0.95
 
 
 def has_first_level(metrics: Mapping[str, float]) -> bool:
@@ -82,3 +82,11 @@ def _share(windows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Mean
         if values and len(values) == len(windows):
             return mean_of(values)
     return None
+
+
+def mean_of(values: Sequence[float]) -> Mean:
+    """Return the mean of one value per window, with its interval where there is more than one."""
+    if len(values) < 2:
+        return Mean(values[0])
+    amount = mean_amount(values, _LEVEL)
+    return Mean(amount.mean, amount.low, amount.high)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from pgdyno.model.cells.typed import TypedAt
+from pgdyno.model.cells.cell import TypedAt
 from pgdyno.remote.pgdyno_command import start_pgdyno
 
 ALIVE, INTERRUPT = b".", b"i"

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 from pgdyno.base.errors import RefusedError, RemoteHostError, UsageError
 from pgdyno.host.own_account import NAME
-from pgdyno.model.experiments.fleet_order import MachineOrder
+from pgdyno.model.experiments.fleet import MachineOrder
 
 _GUIDE = "docs/guides/fleets.md"
 _CONNECT_S = 15.0  # arbitrary
@@ -32,8 +32,6 @@ _SILENT_S = 60.0  # arbitrary: a scheduler that is busy for a while is not gone
 _RETRIES = 2
 _WORKING = ("running", "paused")  # a worker that ends waits for its task
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
-
-
 TlsFiles: TypeAlias = "tuple[Path, Path, Path]"
 """The authority's certificate, our own, and its key, in PEM format."""
 

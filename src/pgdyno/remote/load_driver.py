@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from pgdyno.base.errors import RemoteHostError
-from pgdyno.model.cells.cell import CellHost
-from pgdyno.model.cells.greeting import await_greeting
+from pgdyno.model.cells.cell import CellHost, await_greeting
 from pgdyno.remote._load_program import ISSUES_LOAD, NOT_RUN, PROGRAM
 from pgdyno.remote.channel import Channel, opened_channel
 from pgdyno.remote.sent_program import program_text, start_command

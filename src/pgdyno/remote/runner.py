@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.base.errors import RemoteHostError
-from pgdyno.model.cells.cell import CellHost, HostRole
-from pgdyno.model.cells.greeting import await_greeting
+from pgdyno.model.cells.cell import CellHost, HostRole, await_greeting
 from pgdyno.remote.answers import (
     AcceptAnswer,
     Answer,

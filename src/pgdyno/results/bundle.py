@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import StorageError
 from pgdyno.base.terminal import escaped_json, printable
-from pgdyno.measure.blocks.histogram_text import decode
+from pgdyno.measure.blocks.histogram import decode
 from pgdyno.measure.blocks.slice_consistency import slice_contradictions
 from pgdyno.measure.verdicts.consistency import contradictions
 from pgdyno.model.experiments.experiment import Experiment, Slice
@@ -23,10 +23,17 @@ from pgdyno.store.files import write_whole
 from pgdyno.store.histograms_file import FILE as HISTOGRAMS
 from pgdyno.store.histograms_file import with_histograms
 from pgdyno.store.privacy.portable import portable
-from pgdyno.store.series import SlicesOf, blocks_csv, histograms_csv, intervals_csv, slices_csv, steps_csv
+from pgdyno.store.series import FILE as SLICES
+from pgdyno.store.series import (
+    SlicesOf,
+    blocks_csv,
+    histograms_csv,
+    intervals_csv,
+    read_slices,
+    slices_csv,
+    steps_csv,
+)
 from pgdyno.store.signature import NAMESPACE, sign
-from pgdyno.store.slices_file import FILE as SLICES
-from pgdyno.store.slices_file import read_slices
 
 _README = """\
 pgdyno bundle of experiment {id}

@@ -13,7 +13,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.results.bundle import portable_experiment, read_bundle_slices, verify_bundle
 from pgdyno.store.bundle import Verification
 from pgdyno.store.experiments import ExperimentStore, Origin, open_store
-from pgdyno.store.plain_file import open_plain
+from pgdyno.store.files import open_plain
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.accelerate.view.at_load_table import at_load_table
-from pgdyno.accelerate.view.decision import decision_box
+from pgdyno.accelerate.view import at_load_table, decision_box
 from pgdyno.base import numbers
 from pgdyno.measure.design.phase import phase_of
 from pgdyno.measure.verdicts.durability import warnings
 from pgdyno.measure.verdicts.part_worths import attributions
-from pgdyno.measure.view.attribution_table import attribution_figure
-from pgdyno.measure.view.attribution_text import how_to_add
+from pgdyno.measure.view.attribution_text import attribution_figure, how_to_add
 from pgdyno.measure.view.awake_sentence import awake_sentence
-from pgdyno.measure.view.before_and_after import before_and_after
-from pgdyno.measure.view.cards import cards
-from pgdyno.measure.view.failures_table import failures_table
+from pgdyno.measure.view.cards import before_and_after, cards
 from pgdyno.measure.view.figures import (
     forest_figure,
     memory_figure,
@@ -29,10 +25,15 @@ from pgdyno.measure.view.method import design_table, method_paragraphs, noise_fl
 from pgdyno.measure.view.repeat import is_attached_as_found, repeat_command
 from pgdyno.measure.view.series import metrics_of
 from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
-from pgdyno.measure.view.step_names import step_names
 from pgdyno.measure.view.text_parts import parts_table
-from pgdyno.measure.view.void_blocks import drain_table, left_out_table, void_block_table, void_rule_table
-from pgdyno.measure.view.words import SIGNS, answers, emulation_warning, patch_warnings
+from pgdyno.measure.view.void_blocks import (
+    drain_table,
+    failures_table,
+    left_out_table,
+    void_block_table,
+    void_rule_table,
+)
+from pgdyno.measure.view.words import SIGNS, answers, emulation_warning, patch_warnings, step_names
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
 from pgdyno.model.tuning.tuning import Tuning

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 from pgdyno.base.errors import StorageError, UsageError
-from pgdyno.model.experiments.at_load import AT_LOAD
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.verdict import AT_LOAD
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.results.bundle import portable_experiment, verify_bundle
+from pgdyno.results.bundle_import import verified_experiment
 from pgdyno.results.report import file_name
 from pgdyno.store.experiments import ExperimentStore, open_store
+
+_BUNDLE = ".zip"
 
 
 @dataclass(frozen=True)
@@ -75,3 +80,15 @@ def delete_stored(ids: Sequence[str]) -> None:
         for id_ in ids:
             store.delete(id_)
             (place.experiments() / f"{file_name(id_)}.html").unlink(missing_ok=True)
+
+
+def given_experiment(reference: str) -> Experiment:
+    """Return an experiment as a bundle has it.
+
+    Then nothing that bundles leave out is a difference to another one.
+    Raises: StorageError for a bundle with which anything is wrong, and for an unknown id.
+    """
+    path = Path(reference)
+    if path.suffix == _BUNDLE or path.is_file():
+        return verified_experiment(verify_bundle(path))
+    return portable_experiment(load_stored(reference))

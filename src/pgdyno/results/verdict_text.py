@@ -7,25 +7,24 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pgdyno.accelerate.view.at_load_table import at_load_table
+from pgdyno.accelerate.view import at_load_table
 from pgdyno.base import numbers
 from pgdyno.measure.design.phase import phase_of
 from pgdyno.measure.verdicts.durability import warnings
 from pgdyno.measure.verdicts.scaling import shown_by_curves
 from pgdyno.measure.verdicts.transaction_split import shown_by_splits
-from pgdyno.measure.view.before_and_after import before_and_after
-from pgdyno.measure.view.cards import measured
-from pgdyno.measure.view.failures_table import failures_table
+from pgdyno.measure.view.cards import before_and_after, measured
 from pgdyno.measure.view.metrics_table import MetricRow, MetricsTable
 from pgdyno.measure.view.series import typical
 from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
-from pgdyno.measure.view.step_names import step_names
+from pgdyno.measure.view.void_blocks import failures_table
 from pgdyno.measure.view.words import (
     answers,
     effect_text,
     emulation_warning,
     metric_of,
     patch_warnings,
+    step_names,
     symbol,
 )
 from pgdyno.model.experiments.experiment import Experiment

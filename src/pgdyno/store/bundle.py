@@ -37,7 +37,7 @@ from pgdyno.store.bundle_limits import (
     parse,
 )
 from pgdyno.store.documents import load_experiment
-from pgdyno.store.plain_file import open_plain
+from pgdyno.store.files import open_plain
 from pgdyno.store.signature import Signature, check
 
 CHECKSUMS = "SHA256SUMS"

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from pgdyno.base.errors import FleetFileError, UsageError
 from pgdyno.base.units import parse_duration_s
-from pgdyno.model.experiments.fleet_order import MACHINE_NAME, FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet import MACHINE_NAME, FleetOrder, MachineOrder
 from pgdyno.store.toml_file import read_toml_file
 
 _MOST_CHARACTERS = 1 << 20  # of a file: arbitrary

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TypeVar
+from reprlib import Repr
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from pgdyno.base.errors import UsageError
-from pgdyno.store.toml_mistakes import mistakes
-from pgdyno.store.toml_text import toml_text
+from pgdyno.store.files import open_plain
 
 _Form = TypeVar("_Form", bound=BaseModel)
+_MOST_MISTAKES = 8  # listed at once: more do not help
+_SHORT = Repr()  # of a value that may nest deep, or be as long as the file
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
+MOST_DOTS = 500
+"""In a line, outside of quotation marks: Python's parser takes time by the square of a key's parts."""
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def read_toml_file(
@@ -36,3 +44,45 @@ def read_toml_file(
         raise mistakes(path, error, kind) from error
     except (ValueError, RecursionError) as error:  # TOML's and UTF-8's, a number of 5,000 digits, …
         raise kind(f'"{path}" is not valid TOML', detail=str(error)) from error
+
+
+def mistakes(path: Path, error: ValidationError, kind: type[UsageError]) -> UsageError:
+    """Return one error of this ``kind`` that lists a file's mistakes."""
+    listed = [_described(dict(one)) for one in error.errors()[:_MOST_MISTAKES]]
+    more = error.error_count() - len(listed)
+    count = f"{error.error_count()} mistakes" if error.error_count() > 1 else "a mistake"
+    return kind(f'"{path}" has {count}', detail="; ".join([*listed, f"and {more} more"] if more else listed))
+
+
+def _described(error: dict[str, Any]) -> str:
+    """Describe a mistake in one phrase: its place, its kind, and the value found."""
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f'unknown key "{place}"'
+    if error["type"] == "missing":
+        return f'key "{place}" is missing'
+    said = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"].lower()
+    return f'"{place}": {said}, found {_SHORT.repr(error["input"])}'
+
+
+def toml_text(path: Path, most_characters: int, kind: type[UsageError], hint: str) -> str:
+    """Return a file's text. ``hint`` is for a file with more than ``most_characters``.
+
+    Raises: an error of this ``kind`` for one that would take long to parse; OSError.
+    """
+    with TextIOWrapper(open_plain(path), encoding="utf-8") as file:
+        text = file.read(most_characters + 1)
+    if len(text) > most_characters:
+        raise kind(
+            f'"{path}" is too large',
+            detail=f"it has more than {most_characters} characters, the most that are read",
+            hint=hint,
+        )
+    for number, line in enumerate(text.split("\n"), 1):
+        if (dots := _QUOTED.sub("", line).count(".")) > MOST_DOTS:
+            raise kind(
+                f'line {number} of "{path}" has {dots} dots',
+                detail=f"at most {MOST_DOTS} are read: a key of so many parts takes minutes",
+                hint="write a long text in several lines, between three quotation marks",
+            )
+    return text

@@ -35,7 +35,7 @@ from pgdyno.model.experiments.captured import (
 )
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.store.files import write_whole
-from pgdyno.store.toml_text import MOST_DOTS, toml_text
+from pgdyno.store.toml_file import MOST_DOTS, toml_text
 from pgdyno.store.workload_tables import CallTable, WorkloadFile
 
 _MOST_CHARACTERS = 16 << 20  # of a file: arbitrary; 5,000 statements, the server's limit, have some million

@@ -17,7 +17,7 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.effective import EffectiveSettings
-from pgdyno.plan.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.plan.engine.sharing import MEMORY_SHARE
 from pgdyno.plan.peers import load
 from pgdyno.plan.peers._contract import PeerFacts, Purpose
 from pgdyno.postgres.process.local_machine import available_memory_bytes

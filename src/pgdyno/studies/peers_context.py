@@ -16,7 +16,7 @@ from dataclasses import replace
 from pgdyno.accelerate.planning import inspect_scratch, plan_for
 from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.bundled_study import Sizing, StudyContext
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
@@ -33,12 +33,11 @@ from pgdyno.plan.engine.memory_proof import shared_memory_bytes
 from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.engine.sharing import SideBySide, note_on_unmeasured, side_by_side
-from pgdyno.plan.idling import without_idling
 from pgdyno.plan.levers.system.huge_page_pool import ESTIMATE_MARGIN
-from pgdyno.plan.peer_facts import peer_facts
 from pgdyno.plan.peers import load
 from pgdyno.plan.peers.comparable import SPARE_CONNECTIONS
 from pgdyno.plan.peers.configured import configured_peers
+from pgdyno.plan.subject import peer_facts, without_idling
 from pgdyno.postgres.process.local_machine import may_change_host
 from pgdyno.postgres.server import Server
 from pgdyno.store.experiments import open_store

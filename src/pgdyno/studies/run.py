@@ -10,7 +10,7 @@ from pgdyno.accelerate.planning import inspect_scratch, plan_for
 from pgdyno.apply.host_state import HostState, this_host
 from pgdyno.base.errors import SettingError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import HugePagePool
@@ -60,14 +60,8 @@ from pgdyno.studies.variant_settings import installation_of, leave_out_unknown, 
 from pgdyno.workload.workload_choice import find_workloads
 
 _NEVER_WITH_WORKERS = frozenset({"insert", "update", "delete", "merge"})
-
-
 _TRANSPARENT = "/sys/kernel/mm/transparent_hugepage"
-
-
 _CHOICES = (f"{_TRANSPARENT}/enabled", f"{_TRANSPARENT}/shmem_enabled")
-
-
 _SINCE = 15  # shared_memory_size_in_huge_pages
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.base.errors import RefusedError
-from pgdyno.measure.design.trials import in_trials
+from pgdyno.measure.design.schedule import in_trials
 from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.model.tuning.space import Point

@@ -18,8 +18,7 @@ from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
 from pgdyno.plan.engine.search_in_place import space_in_place
 from pgdyno.plan.engine.search_space import space_of
-from pgdyno.plan.engine.sharing import side_by_side
-from pgdyno.plan.engine.sharing_memory import Memory, with_smaller_buffers
+from pgdyno.plan.engine.sharing import Memory, side_by_side, with_smaller_buffers
 from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import available_memory_bytes
 from pgdyno.postgres.server import Server

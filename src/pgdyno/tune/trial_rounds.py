@@ -23,11 +23,10 @@ from pgdyno.base.errors import (
     SettingError,
 )
 from pgdyno.base.ports import Progress
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import AfterLoss, Arena, end_without_host
 from pgdyno.measure.arenas.attached_arena import AttachedArena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.design.workload_order import workloads_by_server
-from pgdyno.measure.load_hosts.regained import AfterLoss, end_without_host
+from pgdyno.measure.design.schedule import workloads_by_server
 from pgdyno.measure.meters import load as load_meters
 from pgdyno.measure.rounds import Running, run_round
 from pgdyno.measure.verdicts.failures import doubts, is_shown
@@ -38,8 +37,7 @@ from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.sharing import side_by_side
-from pgdyno.plan.engine.sharing_memory import with_pools_for
+from pgdyno.plan.engine.sharing import side_by_side, with_pools_for
 from pgdyno.tune.search.noise import SIDE_BY_SIDE
 from pgdyno.tune.search.searching import CandidateFailedError
 

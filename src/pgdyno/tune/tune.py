@@ -19,10 +19,10 @@ from pgdyno.accelerate.planning import inspect_scratch, plan_for
 from pgdyno.accelerate.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.base.errors import UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.builds.known_builds import builds_to_choose
+from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.measure.arenas.opening import open_scratch_arena
-from pgdyno.measure.awake.awake import AwakeKeeper
+from pgdyno.measure.awake import AwakeKeeper
 from pgdyno.measure.design.parts import notes_on_parts, parts_of, taken_apart
 from pgdyno.measure.design.schedule import for_arms
 from pgdyno.measure.evidence import document_of
@@ -36,8 +36,7 @@ from pgdyno.model.tuning.space import BUILD, Point
 from pgdyno.model.tuning.tuning import TUNED, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.lever_keys import lever_by_key, with_pages_joined
-from pgdyno.plan.engine.sharing import side_by_side
-from pgdyno.plan.engine.sharing_memory import with_smaller_buffers
+from pgdyno.plan.engine.sharing import side_by_side, with_smaller_buffers
 from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import machine_claimed, online_cpus
 from pgdyno.profile.records.profile_record import TransactionProfile

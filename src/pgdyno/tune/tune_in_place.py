@@ -25,7 +25,7 @@ from pgdyno.measure.arenas.attached_arena import AttachedArena
 from pgdyno.measure.arenas.limited_load import LimitedLoads
 from pgdyno.measure.arenas.opening import open_attached_arena
 from pgdyno.measure.arenas.room_for_load import require_room
-from pgdyno.measure.awake.awake import as_booted_beside
+from pgdyno.measure.awake import as_booted_beside
 from pgdyno.measure.evidence import document_of
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.records.new_experiment import Context

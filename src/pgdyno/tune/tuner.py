@@ -18,8 +18,7 @@ from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.tunings import save_tuning
 from pgdyno.tune.search.additive import least_first
-from pgdyno.tune.search.lost_in_noise import LostInNoise, lost_in_noise
-from pgdyno.tune.search.noise import noise_of
+from pgdyno.tune.search.noise import LostInNoise, lost_in_noise, noise_of
 from pgdyno.tune.search.race import MOST_ROUNDS
 from pgdyno.tune.search.samplers import load as load_samplers
 from pgdyno.tune.search.samplers._contract import Sampler
@@ -31,11 +30,7 @@ from pgdyno.tune.trial_rounds import TrialRounds
 from pgdyno.tune.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 
 NOISE_NOTE = "the noise is larger than any effect"
-
-
 """How the note begins."""
-
-
 _MOST_MINUTES = 180  # beyond, hours
 
 

@@ -13,10 +13,9 @@ from pgdyno.base.ports import Progress
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.postgres.connection.connection import Connection, connect
 from pgdyno.postgres.inspection.pgbench_scale import read_pgbench_scale
-from pgdyno.store.plain_file import open_plain
+from pgdyno.store.files import open_plain
 from pgdyno.workload.capture.protocol import SCRIPT_PROTOCOL
-from pgdyno.workload.capture.scripts.script import read_script
-from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad
+from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad, read_script
 from pgdyno.workload.schema import read_schema, require_parsing, types_of
 from pgdyno.workload.workload_choice import parse_script
 

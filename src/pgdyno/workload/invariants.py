@@ -18,21 +18,11 @@ from pgdyno.model.experiments.invariant import Invariant, QueryAnswer, why_broke
 from pgdyno.postgres.connection.control_connection import ControlConnection, look, parameter_types
 
 Connect = Callable[[], ControlConnection]
-
-
 """Opens a session as a load has it: with its role and its search path."""
-
-
 _LIMIT_S = 60  # arbitrary: a sum over some million rows takes a second
-
-
 _MARGIN_S = 5.0  # until the server has told that it has ended a query
-
-
 # Floating-point sums depend on the order of rows in their last digits: 9 of 15 are compared.
 _SETTINGS = {"extra_float_digits": "-6", "statement_timeout": f"{_LIMIT_S}s"}
-
-
 # A subquery can only read, and there is but one; its last line may be a comment. Of the number of rows it
 # matters alone whether there are several.
 _HEAD, _TAIL = "SELECT * FROM (\n", "\n) AS invariant LIMIT 2"

@@ -16,6 +16,7 @@ from pgdyno.base.errors import UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
 from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.postgres.catalogued_tables import Link, LinkedTable
 from pgdyno.postgres.connection.connection import dsn_of
 from pgdyno.postgres.connection.privileges import require_powerless
 from pgdyno.postgres.inspection.linked_tables import (
@@ -25,15 +26,13 @@ from pgdyno.postgres.inspection.linked_tables import (
     read_sequences,
 )
 from pgdyno.postgres.inspection.table_statistics import filled_views
-from pgdyno.postgres.linked_table import Link, LinkedTable
 from pgdyno.postgres.process.dump import DumpRequest, dump_database, restore_all_keys, restore_tables
 from pgdyno.postgres.process.instance import DATABASE, Instance
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.made_up_copy import MadeUpCopy
 from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.row_source import RowSource
-from pgdyno.postgres.process.sample_queries import Sampling, rows_of_keys
-from pgdyno.postgres.process.sampled_copy import SampledCopy
+from pgdyno.postgres.process.sample_queries import SampledCopy, Sampling, rows_of_keys
 from pgdyno.workload.copy_data import programs_for, require_original
 from pgdyno.workload.scratch_copy import (
     SCHEMA_BYTES_PER_S,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import psycopg
 
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import statement_failed
 from pgdyno.postgres.connection.privileges import require_powerless
 from pgdyno.postgres.inspection.columns import infer_types, read_columns, read_identity, read_search_path
-from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.statements import TransactionPart, look_at
 
 

@@ -19,8 +19,7 @@ from pgdyno.postgres.process.dump import COPY_ROLE, DumpRequest, dump_database
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
-from pgdyno.workload.copy_note import write_copy_note
-from pgdyno.workload.workload_choice import DUMP_SUFFIX
+from pgdyno.workload.workload_choice import DUMP_SUFFIX, write_copy_note
 
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows

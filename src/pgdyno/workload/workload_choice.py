@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
-from pgdyno.base.errors import UsageError
+from pgdyno.base.errors import StorageError, UsageError
+from pgdyno.base.terminal import printable
+from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import ResetPolicy
 from pgdyno.model.experiments.workload import (
     DUMP,
@@ -17,11 +21,11 @@ from pgdyno.model.experiments.workload import (
     Script,
     Workload,
 )
-from pgdyno.store.plain_file import open_plain
+from pgdyno.store.files import open_plain, write_whole
+from pgdyno.store.workload_file import read_workload_file
 from pgdyno.workload.bundled import load as bundled_workloads
 from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
-from pgdyno.workload.copy_note import digest_of, read_copy_note
-from pgdyno.workload.workload_files import read_workload
+from pgdyno.workload.capture.mistakes import mistakes_of
 
 DUMP_SUFFIX = ".dump"
 """Of the copy of a database, beside the workload's file."""
@@ -29,6 +33,10 @@ _FILE = ".toml"
 _NO_SQL = re.compile(r"/\*.*?\*/|--[^\n]*|^[ \t]*\\(?:[^\n]*\\\r?\n)*[^\n]*", re.DOTALL | re.MULTILINE)
 """What a script may have besides: comments, and pgbench's own commands, which may take several lines."""
 _RESTORED = 5  # arbitrary: a dump is compressed and has no indexes
+_MOST_MISTAKES = 8
+_SUFFIX = ".note"
+_MOST_BYTES = 1000  # arbitrary: two sentences
+_CHARACTERS = 16  # of the checksum: enough to tell copies apart
 
 
 def find_workloads(
@@ -141,3 +149,41 @@ def _require_sql(script: Script) -> None:
             detail="without one, transactions cost the server nothing, and their rate says nothing",
             hint="add the statements that are to be measured",
         )
+
+
+def read_workload(path: Path) -> CapturedWorkload:
+    """Return the workload in a file. Raises: UsageError listing its mistakes."""
+    workload = read_workload_file(path)
+    if mistakes := list(islice(mistakes_of(workload), _MOST_MISTAKES)):
+        raise UsageError(f'"{path}" cannot be replayed', detail="; ".join(mistakes))
+    return workload
+
+
+def digest_of(dump: Path) -> str:
+    """Return a checksum, which tells a copy from others. Raises: OSError."""
+    with open_plain(dump) as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()[:_CHARACTERS]
+
+
+def write_copy_note(dump: Path, words: str) -> None:
+    """Write the note on a copy's rows. Raises: StorageError."""
+    try:
+        text = f"{digest_of(dump)}\n{printable(words)}\n"
+    except OSError as error:
+        raise StorageError(f'could not read "{dump}"', detail=error.strerror) from error
+    write_whole(_file(dump), text.encode())
+
+
+def read_copy_note(dump: Path, digest: str) -> str | None:
+    """Return the note on a copy's rows; None if there is none, or it is one on a former copy."""
+    try:
+        with open_plain(_file(dump)) as source:
+            text = source.read(_MOST_BYTES).decode(errors="replace")
+    except OSError:
+        return None
+    of, _, words = text.partition("\n")
+    return words.strip() or None if of == digest else None
+
+
+def _file(dump: Path) -> Path:
+    return dump.with_name(dump.name + _SUFFIX)

@@ -39,8 +39,7 @@ from pgdyno.postgres.parallel_degree import Degree, StatementDegree
 from pgdyno.postgres.planner.parallel_catalog import read_pools
 from pgdyno.postgres.planner.parallel_plan import written_by
 from pgdyno.postgres.planner.sql_text import first_word, has_parameter
-from pgdyno.workload.capture.literals import in_place_of_parameters
-from pgdyno.workload.capture.quoted_texts import quoted_text
+from pgdyno.workload.capture.literals import in_place_of_parameters, quoted_text
 from pgdyno.workload.capture.row_use import with_values_for_returned
 from pgdyno.workload.capture.statements import writing_command
 from pgdyno.workload.capture.typical_values import Value, typical_values

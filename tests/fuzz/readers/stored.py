@@ -19,7 +19,7 @@ from pgdyno.apply.ledger.log import read_journal
 from pgdyno.apply.ledger.receipt import receipt_document, receipt_of
 from pgdyno.base.facts import Unknown
 from pgdyno.builds.product.manifest import dump_manifest, parse_manifest
-from pgdyno.measure.blocks import histogram_text
+from pgdyno.measure.blocks import histogram
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.remote.answers import FactsAnswer, ProbeAnswer, WakeUpAnswer, parse_answer
 from pgdyno.results.bundle import portable_experiment, verify_bundle
@@ -28,7 +28,7 @@ from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.store.histograms_file import with_histograms
 from pgdyno.store.hosts_file import read_hosts_file
-from pgdyno.store.slices_file import read_slices
+from pgdyno.store.series import read_slices
 
 _INNER = struct.Struct(">iiiiqqd")
 
@@ -113,7 +113,7 @@ def check_slices(data: bytes) -> None:
 def check_histograms_file(data: bytes) -> None:
     """Counts of slices that are not there are refused."""
     with refused_in_words():
-        assert list(with_histograms([], _lines(data), _experiment(), histogram_text.decode)) == []
+        assert list(with_histograms([], _lines(data), _experiment(), histogram.decode)) == []
 
 
 def _lines(data: bytes) -> list[str]:
@@ -124,11 +124,11 @@ def check_histogram(data: bytes) -> None:
     """A text is a histogram or is refused; a histogram that was read is read again from its text."""
     for text in (data.decode("latin-1"), _as_histogram(data)):
         try:
-            found = histogram_text.decode(text)
+            found = histogram.decode(text)
         except ValueError as error:
             assert str(error)
             continue
-        again = histogram_text.decode(histogram_text.encode(found))
+        again = histogram.decode(histogram.encode(found))
         assert again.indexes.tolist() == found.indexes.tolist()
         assert again.counts.tolist() == found.counts.tolist()
 

@@ -8,8 +8,7 @@ from pgdyno.workload.capture.literals import parameterised
 from pgdyno.workload.capture.logs.format import recognise
 from pgdyno.workload.capture.logs.load import LoggedLoad
 from pgdyno.workload.capture.logs.values import Values
-from pgdyno.workload.capture.scripts.script import read_script
-from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad
+from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad, read_script
 
 _PREFIX = "%m [%p] %q%u@%d app=%a "
 

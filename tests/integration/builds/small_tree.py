@@ -21,8 +21,8 @@ from pgdyno.builds import parts as parts_of_a_build
 from pgdyno.builds import stages as build_stages
 from pgdyno.builds.build import build as build_from
 from pgdyno.builds.build_request import BuildRequest
+from pgdyno.builds.making import Stage
 from pgdyno.builds.product.manifest import Manifest, Passed, Verified
-from pgdyno.builds.run.resumed_stages import Stage
 from pgdyno.postgres.process.installation import Installation
 
 CONFIGURE = """\

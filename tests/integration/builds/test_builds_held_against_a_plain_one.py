@@ -12,8 +12,8 @@ from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, build, r
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds import stages as build_stages
+from pgdyno.builds.making import Making
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
-from pgdyno.builds.run.making import Making
 from pgdyno.builds.servers import list_servers
 from pgdyno.builds.verifying.verification import Candidate
 from pgdyno.postgres.process.local_machine import workspace

@@ -20,7 +20,7 @@ from tests.integration.builds.small_tree import (
 )
 
 from pgdyno.base.errors import InstallationError, UsageError
-from pgdyno.builds.patching import catalogue
+from pgdyno.builds.patching import patches as catalogue
 from pgdyno.builds.product.manifest import AppliedPatch, Verified
 from pgdyno.builds.verifying.verification import Candidate
 from pgdyno.builds.verifying.verify_again import verify_build

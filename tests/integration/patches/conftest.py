@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.builds.patching.catalogue import known_patches
+from pgdyno.builds.patching.patches import known_patches
 
 LEAST_TESTS, LEAST_ANSWERS = 400, 60_000  # as for other real builds
 ALIKE = "autovacuum = off"  # its statistics take numbers that tables have in the other server

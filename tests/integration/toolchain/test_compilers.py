@@ -18,7 +18,7 @@ from pgdyno.builds.needs.find_compiler import _can_count
 from pgdyno.builds.optimise.counts import gather, reached
 from pgdyno.builds.spec.foreign import EMULATOR, Foreign
 from pgdyno.model.plans.recipe import parse_recipe
-from pgdyno.postgres.inspection.atomics import read_atomics
+from pgdyno.postgres.inspection.program import read_atomics
 from pgdyno.postgres.server import Atomics
 
 FORKS = """

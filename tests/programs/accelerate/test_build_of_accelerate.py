@@ -14,8 +14,7 @@ from tests.fix_builds import MANIFEST
 from tests.fix_progress import Remembered
 from tests.golden.synthetic import plan
 
-from pgdyno.accelerate.build_advice import build_advice
-from pgdyno.accelerate.build_first import make_build
+from pgdyno.accelerate.build_advice import build_advice, make_build
 from pgdyno.base.errors import InterruptedByUserError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.build_request import BuildRequest
@@ -24,8 +23,8 @@ from pgdyno.builds.product.manifest import Manifest
 from pgdyno.cli.main import cli
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.recipe import KnownBuild
 
 ALL = (Layer.APPLICATION, Layer.COMPILER)
 BUILT = KnownBuild("built-1", "18.6", "gcc", "lto+pgo", (), 428)

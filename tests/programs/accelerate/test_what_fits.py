@@ -16,8 +16,8 @@ from pgdyno.cli.main import cli
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.design.parts import Attribute
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.recipe import KnownBuild
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.workload.workload_choice import find_workloads

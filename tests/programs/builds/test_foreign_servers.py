@@ -16,9 +16,8 @@ from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.builds.baseline_build import find_baseline_build
-from pgdyno.builds.built_servers import find_build
+from pgdyno.builds.built_servers import find_build, known_builds
 from pgdyno.builds.inventory import diff_builds, list_builds
-from pgdyno.builds.known_builds import known_builds
 from pgdyno.builds.product.manifest import Manifest, dump_manifest, parse_manifest
 from pgdyno.builds.servers import list_servers
 from pgdyno.builds.switching import interchange

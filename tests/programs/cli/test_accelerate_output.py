@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.accelerate.acceleration import Acceleration
 from pgdyno.accelerate.beside import AttachedAcceleration
 from pgdyno.accelerate.build_advice import BuildAdvice
+from pgdyno.accelerate.request import Acceleration
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli

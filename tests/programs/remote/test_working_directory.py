@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno import __version__
-from pgdyno.model.cells.typed import TypedAt
+from pgdyno.model.cells.cell import TypedAt
 from pgdyno.remote.carried_command import CarriedCommand
 from pgdyno.remote.pgdyno_command import start_pgdyno
 

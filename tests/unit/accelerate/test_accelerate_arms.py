@@ -12,7 +12,7 @@ from pgdyno.accelerate.arms import Arms, Attributed, arms_of
 from pgdyno.measure.design.parts import Attribute
 from pgdyno.model.plans.plan import HUGE_PAGES, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.sharing_memory import Memory
+from pgdyno.plan.engine.sharing import Memory
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 

@@ -13,8 +13,8 @@ from tests.fix_progress import Remembered
 from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.accelerate.acceleration import Acceleration
 from pgdyno.accelerate.beside import Permissions, before_applying, conclude, for_manager, manager_of
+from pgdyno.accelerate.request import Acceleration
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.base.errors import ConnectionFailedError
 from pgdyno.base.facts import Fact, unknown

@@ -10,9 +10,9 @@ from tempfile import mkdtemp
 
 import pytest
 
-from pgdyno.apply.choice_of_programs import require_own_configuration, require_owners
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.base.errors import RefusedError
+from pgdyno.builds.switching.switch import require_own_configuration, require_owners
 
 OWNER, OTHER = 4_000_001, 4_000_002  # nobody's numbers
 

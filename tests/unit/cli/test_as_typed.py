@@ -6,7 +6,7 @@ import pytest
 
 from pgdyno.cli._as_typed import as_typed
 from pgdyno.cli.main import COMMANDS, say_unforeseen
-from pgdyno.model.cells.typed import TypedAt
+from pgdyno.model.cells.cell import TypedAt
 
 USER = TypedAt("lab hosts.toml", "ssh -F /home/ada/config db1 pgdyno")
 HERE = [

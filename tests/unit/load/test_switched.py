@@ -7,8 +7,7 @@ from functools import partial
 
 from pgdyno.load.switched import SwitchedTurns
 from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import Slice
-from pgdyno.model.experiments.load_hosts import HostLog
+from pgdyno.model.experiments.experiment import HostLog, Slice
 
 
 class Noted:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import GeneratorFailedError
-from pgdyno.load.output import last_words, output_end
+from pgdyno.load.process import last_words, output_end
 from pgdyno.load.transaction_log import TransactionLog
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.host.machine.cpu_times import WritebackThreads
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.base.errors import UsageError
-from pgdyno.measure.replay_pace import ReplayPace, replay_pace
+from pgdyno.measure.replay import ReplayPace, replay_pace
 from pgdyno.model.experiments.captured import CapturedCall, CapturedTransaction, CapturedWorkload
 
 WORKLOAD = CapturedWorkload(

@@ -13,13 +13,11 @@ from tests.fix_rounds import measured_by, running_in
 from tests.unit.measure.test_rounds_of_an_experiment import WORKLOAD, Clock, NoArena
 
 from pgdyno.base.errors import LoadHostLostError
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import AfterLoss, Arena, Regained, end_without_host
 from pgdyno.measure.experiment import ExperimentRun
-from pgdyno.measure.load_hosts.regained import AfterLoss, Regained, end_without_host
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.measure.rounds import Running, run_round
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment
-from pgdyno.model.experiments.load_hosts import LoadHosts
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment, LoadHosts
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pgdyno.measure.design.workload_order import in_random_order, workloads_by_server
+from pgdyno.measure.design.schedule import in_random_order, workloads_by_server
 from pgdyno.model.experiments.experiment import ResetPolicy
 from pgdyno.model.experiments.workload import DataSet, Workload
 

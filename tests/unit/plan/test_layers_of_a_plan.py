@@ -11,11 +11,11 @@ import pytest
 from tests.fix_builds import MANIFEST
 
 from pgdyno.accelerate.planning import _layer_by_layer
-from pgdyno.builds.known_builds import known_builds
+from pgdyno.builds.built_servers import known_builds
 from pgdyno.builds.product.manifest import Manifest
-from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
-from pgdyno.plan.idling import without_idling
+from pgdyno.model.plans.recipe import KnownBuild
+from pgdyno.plan.subject import without_idling
 from pgdyno.postgres.process.workspace import Workspace
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.profile.counted_messages import uncounted_share
+from pgdyno.profile.parts import uncounted_share
 
 
 @pytest.mark.parametrize(

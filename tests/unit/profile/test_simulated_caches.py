@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.host.cache import Cache
+from pgdyno.host.host import Cache
 from pgdyno.profile.simulated_caches import simulated_caches
 
 L1D, L1I = Cache(1, "Data", 48 << 10, 12, 64), Cache(1, "Instruction", 32 << 10, 8, 64)

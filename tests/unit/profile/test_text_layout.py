@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.host.processes.code_segment import CodeSegment
-from pgdyno.profile.records.code_layout import Elsewhere, HotCode, PageHeat, TextLayout
+from pgdyno.host.processes.code_segments import CodeSegment
+from pgdyno.profile.records.microarchitecture import Elsewhere, HotCode, PageHeat, TextLayout
 from pgdyno.profile.text_layout import ExecutedCode, HowKnown, fewest, hot_bytes, text_layout
 
 # Two parts of a program: three pages from 0x1000 on, and one in another page of 2 MB.

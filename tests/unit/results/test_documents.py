@@ -10,7 +10,7 @@ import pytest
 from tests.golden.synthetic import experiment as without_steps
 from tests.golden.synthetic_steps import experiment
 
-from pgdyno.measure.decisions.gate import gate_code
+from pgdyno.measure.decisions.plan_outcome import gate_code
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.results.documents import comparison_document
 

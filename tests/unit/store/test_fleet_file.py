@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import FleetFileError
-from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet import FleetOrder, MachineOrder
 from pgdyno.store.fleet_file import read_fleet_file
 
 

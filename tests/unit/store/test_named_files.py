@@ -14,11 +14,10 @@ from pgdyno.remote.cells.given_cell import read_cell
 from pgdyno.results.bundle_import import import_bundle
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.experiment_file import read_experiment_file
+from pgdyno.store.files import open_plain
 from pgdyno.store.fleet_file import read_fleet_file
-from pgdyno.store.plain_file import open_plain
 from pgdyno.store.workload_file import read_workload_file
-from pgdyno.workload.copy_note import digest_of, read_copy_note
-from pgdyno.workload.workload_choice import parse_script
+from pgdyno.workload.workload_choice import digest_of, parse_script, read_copy_note
 
 WORDS = "it is a pipe or a device: write what it gives to a plain file, and name that one"
 READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (

@@ -14,8 +14,8 @@ from tests.golden.synthetic import READ_ONLY, experiment
 from pgdyno.base.errors import StorageError
 from pgdyno.model.experiments.experiment import Experiment, Slice
 from pgdyno.store.experiments import Place
+from pgdyno.store.series import read_slices as read_lines
 from pgdyno.store.series import slices_csv
-from pgdyno.store.slices_file import read_slices as read_lines
 
 HEADER = "workload,round,block,variant,start_ns,end_ns,server_cpu_ns_1,server_cpu_ns_2\r\n"
 times = st.integers(0, (1 << 63) - 1)

@@ -13,7 +13,7 @@ from tests.unit.plan.test_layers_of_a_plan import line
 from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.plans.plan import HUGE_PAGES, KERNEL, PROCESS, SERVER, SETTING, Layer, Plan
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.sharing_memory import MEMORY_SHARE
+from pgdyno.plan.engine.sharing import MEMORY_SHARE
 from pgdyno.plan.peers import load
 from pgdyno.plan.peers._contract import PeerFacts, Purpose
 from pgdyno.plan.peers.configured import configured_peers

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pgdyno.tune.search.lost_in_noise import LostInNoise
+from pgdyno.tune.search.noise import LostInNoise
 from pgdyno.tune.tuner import noise_note
 
 NBSP = "\N{NO-BREAK SPACE}"

@@ -15,7 +15,7 @@ from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.tuning.space import BUILD, Dimension, Space
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.sharing_memory import Memory
+from pgdyno.plan.engine.sharing import Memory
 from pgdyno.tune.searched_space import Searched
 from pgdyno.tune.trial_rounds import TrialRounds
 from pgdyno.tune.tune import proof_of

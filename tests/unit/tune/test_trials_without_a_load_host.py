@@ -10,9 +10,8 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import LoadHostLostError
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import Arena, Regained
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.load_hosts.regained import Regained
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.tuning.space import Space

@@ -10,7 +10,7 @@ import pytest
 from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import Lines
 from pgdyno.measure.arenas.attached_arena import AttachedArena
-from pgdyno.measure.arenas.attached_base import AttachedBase
+from pgdyno.measure.arenas.attached_server import AttachedBase
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind
 from pgdyno.model.plans.plan import Layer

@@ -7,7 +7,7 @@ from pathlib import Path
 from pgdyno.measure.decisions.notes import method_notes
 from pgdyno.model.experiments.experiment import Design, ResetPolicy
 from pgdyno.model.experiments.workload import DUMP, DataSet, PgbenchScripts, Workload
-from pgdyno.workload.copy_note import digest_of, read_copy_note, write_copy_note
+from pgdyno.workload.workload_choice import digest_of, read_copy_note, write_copy_note
 
 
 def test_a_note_is_read_for_its_copy_alone(tmp_path: Path) -> None:

@@ -6,13 +6,15 @@ back. They are therefore found before anything is changed. Pure, apart from ``re
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pgdyno.apply.session.query import Connection
 from pgdyno.apply.session.settings import FileEntry, read_file_entries, read_gucs
-from pgdyno.base.errors import RefusedError, SettingError
+from pgdyno.base.errors import RefusedError, SettingError, StorageError
 from pgdyno.base.facts import Unknown
 from pgdyno.postgres.guc import Guc
 
@@ -21,6 +23,7 @@ _OF_THE_CONNECTION = frozenset(
 )
 """The server shows those of the asking connection, 0 over a socket, and not what its files say."""
 _NOT_SHOWN = "(disabled)"  # archive_command, while archive_mode is off
+_BYTES, _HASH = "auto_conf", "auto_conf_sha256"
 
 
 @dataclass(frozen=True)
@@ -143,3 +146,21 @@ def _is_gone(guc: Guc, name: str, last: Mapping[str, FileEntry]) -> bool:
 def _folded(text: str) -> str:
     """Return a text without the differences that the server makes: it shows "ISO, DMY" for "iso,dmy"."""
     return re.sub(r"\s*,\s*", ",", text).casefold()
+
+
+def kept(content: bytes) -> dict[str, str]:
+    """Return the part of a receipt's state that holds a file."""
+    return {_BYTES: base64.b64encode(content).decode(), _HASH: hashlib.sha256(content).hexdigest()}
+
+
+def former_content(state: Mapping[str, str]) -> bytes | None:
+    """Return the file that a receipt holds; None if it could not be read at the time.
+
+    Raises: StorageError if the bytes are not those that were put in.
+    """
+    if _BYTES not in state:
+        return None
+    content = base64.b64decode(state[_BYTES], validate=True)
+    if hashlib.sha256(content).hexdigest() != state[_HASH]:
+        raise StorageError("the receipt's copy of postgresql.auto.conf does not fit its checksum")
+    return content

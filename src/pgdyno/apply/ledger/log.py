@@ -41,11 +41,7 @@ from pgdyno.model.plans.journal import Receipt, ReceiptState
 from pgdyno.postgres.process.workspace import JOURNAL_FILE
 
 _LOCK = "lock"
-
-
 _FORMAT = 1
-
-
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO keeps nobody waiting
 
 

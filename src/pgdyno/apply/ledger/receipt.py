@@ -43,7 +43,7 @@ from pgdyno.model.plans.plan import (
     kind_of,
 )
 from pgdyno.model.variants.durability import is_never_applied
-from pgdyno.model.variants.refused_kernel_files import why_never_written
+from pgdyno.model.variants.refused_settings import why_never_written
 from pgdyno.postgres import pg_ctl_conf
 
 _PERSISTED = re.compile(r"/etc/(sysctl\.d|tmpfiles\.d|udev/rules\.d)/60-pgdyno[\w.-]*", re.ASCII)

@@ -14,8 +14,7 @@ from pgdyno.host import own_account
 from pgdyno.host.cache_allocation import GROUP, OF_GROUP, RESCTRL, WITH_CDP, Division, division_of
 from pgdyno.host.kernel_file import COUPLED
 from pgdyno.host.msr import register_of
-from pgdyno.model.plans.journal import Outcome, Receipt
-from pgdyno.model.plans.persisted_file import shown
+from pgdyno.model.plans.journal import Outcome, Receipt, shown
 from pgdyno.model.plans.plan import (
     ACCOUNT,
     CACHE_KINDS,

@@ -30,8 +30,7 @@ from pgdyno.base.errors import AlreadyThereError, PgdynoError, ServerError, Stor
 from pgdyno.base.ports import HostWriter
 from pgdyno.host.files.resctrl import Resctrl
 from pgdyno.host.kernel_file import display_name
-from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Target
-from pgdyno.model.plans.persisted_file import shown
+from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Target, shown
 from pgdyno.model.plans.plan import CACHE_KINDS
 
 _THIS_HOST = Path("/")

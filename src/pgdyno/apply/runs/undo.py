@@ -21,7 +21,7 @@ from pgdyno.apply.configuration.foreign_edits import read_foreign_edits
 from pgdyno.apply.ledger.log import Journal
 from pgdyno.apply.runs.server_writers import RunningWriters, running_writers
 from pgdyno.apply.session.access import Steps, no_steps
-from pgdyno.apply.session.reload import reload_and_wait
+from pgdyno.apply.session.restart import reload_and_wait
 from pgdyno.apply.session.session import Session
 from pgdyno.apply.session.settings import FileEntry, read_file_entries, read_gucs
 from pgdyno.apply.writers.alter_system import AlterSystemWriter

@@ -1,4 +1,4 @@
-"""Restart a server with the user's own command, and know whether it came up.
+"""Have a server load its files, or restart it with the user's own command; know whether it did.
 
 A restart that has begun is always seen to its end: Ctrl-C and SIGTERM take effect when the command has ended
 and the server is back or its time is up.
@@ -17,14 +17,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import LiteralString
 
-from pgdyno.apply.session.query import Connect, value
-from pgdyno.base.errors import ConnectionFailedError, ServerStartError, UsageError
+from pgdyno.apply.session.query import Connect, Connection, value
+from pgdyno.base.errors import ConnectionFailedError, ServerError, ServerStartError, UsageError
 
 DEFAULT_LIMIT_S = 120.0  # a shutdown checkpoint of a large, busy server takes tens of seconds
 _POLL_S = 0.1
 _OUTPUT_BYTES = 2000
 _START_TIME: LiteralString = """
 SELECT pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
+"""
+_LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is swamped
+_RELOAD_POLL_S = 0.02
+_LOAD_TIME: LiteralString = """
+SELECT pg_catalog.date_part('epoch', pg_catalog.pg_conf_load_time())::pg_catalog.float8
 """
 
 
@@ -130,3 +135,28 @@ def _interrupts_deferred() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
     if held_back:
         raise KeyboardInterrupt
+
+
+def reload_and_wait(connection: Connection, connect: Connect) -> None:
+    """Reload, and return when new sessions start from the files' present contents.
+
+    pg_reload_conf() only sends a signal. The postmaster notes when it has loaded the files, and every new
+    backend inherits that note: this is why a new connection is asked each time.
+    Raises: ServerError if the server does not load them, for example because a file cannot be parsed.
+    """
+    before = _loaded_at(connect)
+    if not value(connection, "SELECT pg_catalog.pg_reload_conf()", bool):
+        raise ServerError("the server could not reload its configuration")
+    deadline_s = time.monotonic() + _LIMIT_S
+    while _loaded_at(connect) == before:  # earlier, where the clock was set back
+        if time.monotonic() > deadline_s:
+            raise ServerError(
+                f"the server did not load its configuration within {_LIMIT_S:.0f} s",
+                hint="its log says why; SELECT * FROM pg_file_settings WHERE error IS NOT NULL may too",
+            )
+        time.sleep(_RELOAD_POLL_S)
+
+
+def _loaded_at(connect: Connect) -> float:
+    with connect() as connection:
+        return value(connection, _LOAD_TIME, float)

@@ -21,7 +21,7 @@ from pgdyno.apply.configuration.auto_conf import (
     values,
     with_value,
 )
-from pgdyno.apply.configuration.former_file import former_content, kept
+from pgdyno.apply.configuration.foreign_edits import former_content, kept
 from pgdyno.apply.configuration.statements import equal_values, restore_statement, set_statement
 from pgdyno.apply.session.query import Connection, ask, run
 from pgdyno.apply.session.server_files import ServerFiles

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.apply.configuration.auto_conf import parse, render, says_the_same, values, with_value
-from pgdyno.apply.configuration.former_file import former_content, kept
+from pgdyno.apply.configuration.foreign_edits import former_content, kept
 from pgdyno.apply.configuration.statements import equal_values
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.base.errors import StorageError

@@ -16,7 +16,7 @@ from pgdyno.base.errors import OwnershipError, PgdynoError, PrivilegeError, Stor
 from pgdyno.base.ports import Found
 from pgdyno.host.files.directory import failure, roots_directory
 from pgdyno.host.files.durable import replace_file, sync_directory, written_beside
-from pgdyno.model.plans.persisted_file import as_bytes, as_text, checksum
+from pgdyno.model.plans.journal import as_bytes, as_text, checksum
 from pgdyno.model.plans.plan import PERSISTED_FILE
 
 MADE = "made"  # key of Found.state: directories that are missing, the outermost first

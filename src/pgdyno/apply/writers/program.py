@@ -19,7 +19,7 @@ from pgdyno.base.errors import OwnershipError, PgdynoError, PrivilegeError, Serv
 from pgdyno.base.ports import Found
 from pgdyno.host.files.directory import UntrustedError, failure, opened_directory
 from pgdyno.host.files.durable import replace_file, replace_link, written_beside
-from pgdyno.model.plans.persisted_file import as_bytes, as_text
+from pgdyno.model.plans.journal import as_bytes, as_text
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.postgres import pg_ctl_conf
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from pgdyno.builds.compilers._contract import Compiler
 from pgdyno.builds.optimise import bolt, huge_text
-from pgdyno.builds.patching.catalogue import Patch
+from pgdyno.builds.patching.patches import Patch
 from pgdyno.builds.source.extensions import Extensions
 from pgdyno.builds.source.source import major_of
 from pgdyno.builds.spec.configure_options import ConfigureOptions

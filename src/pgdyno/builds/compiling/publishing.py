@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.run.making import RunAs
+from pgdyno.builds.making import RunAs
 from pgdyno.host.child_command import family_command
 from pgdyno.host.processes.running import clean_environment
 

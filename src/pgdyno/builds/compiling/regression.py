@@ -10,8 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.run.making import Making
-from pgdyno.builds.run.resumed_stages import Watch
+from pgdyno.builds.making import Making, Watch
 
 _PASSED = re.compile(r"\b(?:All )?(\d+)(?: of \d+)? tests passed")  # of 15 and older, some may be ignored
 _FAILED = re.compile(

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.run.making import Making, RunAs
-from pgdyno.builds.run.resumed_stages import Watch
+from pgdyno.builds.making import Making, RunAs, Watch
 from pgdyno.builds.spec.configure_options import ConfigureOptions
 from pgdyno.host.processes.running import capture
 

@@ -64,8 +64,6 @@ _NEEDED: Mapping[str, tuple[Requirement, ...]] = {
     "uuid=ossp": _header("libossp-uuid-dev", "ossp/uuid.h", "uuid.h"),
     "ossp-uuid": _header("libossp-uuid-dev", "ossp/uuid.h", "uuid.h"),
 }
-
-
 _PRINT_INCLUDE = "import sysconfig; print('-I' + sysconfig.get_path('include'))"
 
 
@@ -107,14 +105,8 @@ def _interpreters(on: Mapping[str, str]) -> Iterator[Requirement]:
 
 
 _COMPILERS = ("gcc", "clang")  # the first one found
-
-
 _PROBE_LIMIT_S = 20.0
-
-
 _PROGRAM = "int main(void) { return 0; }\n"
-
-
 _INCLUDING = "#include <stdio.h>\n#include <{}>\n"  # without the first, readline's is not complete
 
 
@@ -136,11 +128,7 @@ PROGRAMS = (
     Need("bzip2", "bzip2"),  # PostgreSQL's tarballs are
     Need("setpriv", "util-linux"),
 )
-
-
 HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
-
-
 _LINKED = {"stdlib.h": "c", "zlib.h": "z"}
 
 

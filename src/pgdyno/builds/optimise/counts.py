@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds.compilers._contract import Compiler
-from pgdyno.builds.run.making import RunAs
+from pgdyno.builds.making import RunAs
 from pgdyno.host.processes.running import output_of
 
 

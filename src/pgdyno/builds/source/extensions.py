@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.builds.source.source import NOT_SOURCE, checksum
-from pgdyno.host.files.source_files import OpenTree, SourceTree
+from pgdyno.host.files.source_tree import OpenTree, SourceTree
 
 ALL = "contrib"  # every module that a configuration can build
 _MODULE = re.compile(r"[a-z][a-z0-9_-]*")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import InstallationError, RefusedError, StorageError, UsageError
 from pgdyno.builds.spec.configure_options import OLDEST_MAJOR
-from pgdyno.host.files.source_files import Kind, OpenTree, SourceTree, TreeFile
+from pgdyno.host.files.source_tree import Kind, OpenTree, SourceTree, TreeFile
 
 _PACKAGE = re.compile(r"^debian:(\d+)$")
 _VERSION = re.compile(r"^PACKAGE_VERSION='(?P<version>(?P<major>\d+)[^']*)'$", re.MULTILINE)

@@ -3,16 +3,21 @@
 Order: the server is asked what it needs → a scratch server of the other programs, set as the real one is,
 shows that they have it → receipt → what chooses the programs is changed → restart → the server says what
 runs it. If it does not come up, or anything else runs it, the former programs run it again before the end.
+
+The file or link that chooses a server's programs is proven to be the server's own. The server itself names
+its configuration, and root follows: another user's server could name the files of a
+cluster that is not its own.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
-from pgdyno.apply.choice_of_programs import require_own_configuration, require_owners
 from pgdyno.apply.ledger.log import read_journal
 from pgdyno.apply.runs.unfinished import check_unfinished
 from pgdyno.apply.session.access import ServerAccess
@@ -28,6 +33,8 @@ from pgdyno.model.plans.recipe import UNHARDENED
 from pgdyno.plan.levers.compiler.optimised_build import LEVER
 from pgdyno.postgres import pg_ctl_conf
 from pgdyno.postgres.connection.connection import describe
+from pgdyno.postgres.inspection.configuration_file import read_configuration
+from pgdyno.postgres.process.account import acting_as
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.registry import NEWEST, find_installation
@@ -193,3 +200,55 @@ def _plan(change: Change, target: Installation) -> Plan:
     )
     is_due = change.current != str(target.bin_directory.resolve())
     return Plan((line,) if is_due else (), (), (), None)
+
+
+def require_owners(choice: Path, files: ServerFiles) -> None:
+    """Refuse a link, or a file, in a directory of another user than the server's owner and root.
+
+    Raises: RefusedError; DataDirectoryError.
+    """
+    owner = files.owner()
+    try:
+        uid = choice.parent.stat().st_uid
+    except OSError as error:
+        raise RefusedError(f"{choice.parent} cannot be looked at", detail=error.strerror) from error
+    if uid not in (0, owner):
+        raise RefusedError(
+            f"{choice} is not this server's to change",
+            detail=f"{choice.parent} belongs to user {uid}, and {files.path} to user {owner}",
+            hint="the directory of what chooses a server's programs belongs to the server's user, or to root",
+        )
+
+
+def require_own_configuration(configuration: Path, files: ServerFiles) -> None:
+    """Refuse a configuration file that does not name this server's data directory, as Debian's do.
+
+    Raises: RefusedError; DataDirectoryError.
+    """
+    named = _data_directory_in(configuration, files.owner())
+    if named is None or not _is_same(Path(named), files.path):
+        raise RefusedError(
+            f"{configuration} is not this server's own",
+            detail=f"its data_directory is {named or 'not set'}, and the server's is {files.path}",
+            hint="files made by pg_createcluster name it; those of other clusters are left alone",
+        )
+
+
+def _data_directory_in(configuration: Path, owner: int) -> str | None:
+    """Return the data directory that a configuration names, read with the rights of the server's owner."""
+    try:
+        with acting_as(owner) if os.geteuid() == 0 else nullcontext():
+            settings = list(read_configuration(configuration))
+    except OSError as error:
+        raise RefusedError(
+            f"{configuration} cannot be read by the server's user",
+            detail=f"{error.filename}: {error.strerror}",
+        ) from error
+    return next((one.value for one in reversed(settings) if one.name == "data_directory"), None)
+
+
+def _is_same(named: Path, path: Path) -> bool:
+    try:
+        return named.samefile(path)
+    except OSError:  # there is no such directory
+        return False

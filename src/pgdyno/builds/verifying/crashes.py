@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.run.resumed_stages import Watch
+from pgdyno.builds.making import Watch
 from pgdyno.postgres.process.instance import Instance
 
 _CLIENTS = 4

@@ -28,11 +28,10 @@ from typing import LiteralString
 from pgdyno.base.errors import InstallationError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
+from pgdyno.builds.making import Making, Stage, Watch, share_of_all
 from pgdyno.builds.optimise.huge_text import moved_bytes
 from pgdyno.builds.optimise.residue import require_nothing_counts
 from pgdyno.builds.product.manifest import Passed, Verified
-from pgdyno.builds.run.making import Making
-from pgdyno.builds.run.resumed_stages import Stage, Watch, share_of_all
 from pgdyno.builds.verifying.crashes import survive_crashes
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import Instance, initialise
@@ -40,47 +39,19 @@ from pgdyno.postgres.process.processes import children, read_process
 from pgdyno.postgres.process.workspace import Workspace
 
 ROUNDS = 20  # of crashes, for either build
-
-
 SECONDS = 280.0  # measured, all of it together: 205 s beside a training
-
-
 _CHECKSUMS = ("--data-checksums",)  # equal for all majors: initdb switches them on by itself from 18 on
-
-
 _PORT = 5432  # of a socket in a private directory
-
-
 _TESTING = {"fsync": "off", "max_prepared_transactions": "10"}
-
-
 """Nothing of what is tested needs the disk; crashes are tried without this."""
-
-
 _OF_MODULES = {"pg_stat_statements": {**_TESTING, "shared_preload_libraries": "pg_stat_statements"}}
-
-
 """It numbers queries, which the plans of other modules' tests would show."""
-
-
 _STARTS = 2  # the code is moved anew at each start
-
-
 _CORPUS = files(__package__) / "corpus"
-
-
 Answers = Mapping[str, tuple[str, ...]]
-
-
 """By question: the lines of its answer."""
-
-
 _LIMIT_S = 600.0  # arbitrary; each takes seconds
-
-
 _AMCHECK = "SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'"
-
-
 _WRITTEN: tuple[LiteralString, ...] = (
     "CREATE TABLE IF NOT EXISTS moved (id bigint PRIMARY KEY, x float8, note text)",
     "CREATE INDEX IF NOT EXISTS moved_sum ON moved ((sin(x) * x + id))",

@@ -22,13 +22,11 @@ from pgdyno.builds.compiling.build_plan import ALWAYS
 from pgdyno.builds.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched, fetch
+from pgdyno.builds.making import Making, Watch, share_of_all
 from pgdyno.builds.needs.prerequisites import Need, missing_error, missing_programs
-from pgdyno.builds.patching.catalogue import Patch, known_patches
-from pgdyno.builds.patching.patched_tree import apply_patches
+from pgdyno.builds.patching.patches import Patch, apply_patches, known_patches
 from pgdyno.builds.product.debian_package import package_name
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest
-from pgdyno.builds.run.making import Making
-from pgdyno.builds.run.resumed_stages import Watch, share_of_all
 from pgdyno.builds.source.source import major_of
 from pgdyno.builds.verifying.verification import SECONDS, Candidate, verify
 from pgdyno.host.processes.running import is_installed

@@ -28,45 +28,21 @@ from pgdyno.host.kernel_file import display_name
 from pgdyno.host.msr import Register
 
 _PROCFS, _SYSFS, _DEBUGFS, _RESCTRLS = 0x9FA0, 0x62656572, 0x64626720, 0x7655821  # include/uapi/linux/magic.h
-
-
 _OTHERS = MappingProxyType({"/proc/": _PROCFS, "/sys/kernel/debug/": _DEBUGFS, f"{RESCTRL}/": _RESCTRLS})
-
-
 _MSR_MAJOR = 202  # Documentation/admin-guide/devices.txt
-
-
 _LED_AWAY = {
     errno.EXDEV: "a link on its path leads elsewhere",
     errno.ELOOP: "there is a link on its path",
     errno.ENOTDIR: "a part of its path is no directory",
 }
-
-
 _MAY_HAVE_LINKS = MappingProxyType({"/proc/sys": False, "/proc/irq": False, "/sys": True})
-
-
 """The directories that files lie below. The links of /sys stay within it; the others have none."""
-
-
 _OPENAT2 = 437  # on all machines that PostgreSQL has packages for
-
-
 _NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 0x02, 0x04, 0x08  # include/uapi/linux/openat2.h
-
-
 _STATFS_BYTES = 512  # more than any machine's; its first member is the file system's number
-
-
 _NUMBER = ctypes.c_uint if os.uname().machine.startswith("s390") else ctypes.c_long  # bits/statfs.h
-
-
 _ATTEMPTS = 16  # arbitrary; it takes another one if anything is renamed or mounted meanwhile
-
-
 _HOLD = os.O_PATH | os.O_CLOEXEC
-
-
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 

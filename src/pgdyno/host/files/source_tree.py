@@ -11,17 +11,64 @@ import errno
 import os
 import pwd
 import stat
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from pgdyno.base.errors import RefusedError
 from pgdyno.host.files.directory import UntrustedError, failure
 from pgdyno.host.files.file_identity import acting_as
-from pgdyno.host.files.source_files import Kind, TreeFile
 from pgdyno.host.files.walk import Walk, walk
 
+
+class Kind(Enum):
+    """The kind of an entry of a tree; as bytes, a part of the tree's checksum."""
+
+    DIRECTORY = b"directory"
+    LINK = b"link"
+    PROGRAM = b"program"
+    FILE = b"file"
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """An entry of a tree. ``chunks`` is its content, a link's target; it is read before the next entry.
+
+    ``name`` is below the tree, ``changed_ns`` the time of its last change: make compares these.
+    """
+
+    name: str
+    kind: Kind
+    size_bytes: int
+    changed_ns: int
+    chunks: Iterator[bytes]
+
+
+class SourceTree(Protocol):
+    """An open tree of source files."""
+
+    def files(self, skipped: Collection[str] = ()) -> Iterator[TreeFile]:
+        """Yield all entries in a fixed order, without those of some names. Raises: OSError."""
+        ...
+
+    def names(self) -> Collection[str]:
+        """Return the names of the entries at the top. Raises: OSError."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of that name, which may have slashes. Raises: OSError."""
+        ...
+
+    def text(self, name: str) -> str:
+        """Return a file at the top. Raises: OSError."""
+        ...
+
+
+OpenTree: TypeAlias = Callable[[Path], AbstractContextManager[SourceTree]]
+"""Opens a tree. Raises: RefusedError, also for what is found in it while it is open."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: FIFOs
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 1 << 20

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.host.files.kernel_text import cpu_list, number
+from pgdyno.host.files.kernel_files import cpu_list, number
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cgroups import Membership, read_hierarchy
 

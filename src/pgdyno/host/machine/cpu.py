@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pgdyno.base.facts import Fact, Unknown
-from pgdyno.host.files.kernel_text import cpu_list, flag, key_values, size_bytes
+from pgdyno.host.files.kernel_files import cpu_list, flag, key_values, number, size_bytes
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, first_known, parsed, together
-from pgdyno.host.host import Cpu
+from pgdyno.host.host import Cache, Cpu
 from pgdyno.host.machine.virtualisation import inspect_virtualisation
 
 _CPUS = "/sys/devices/system/cpu"
 _EVENT_SOURCES = "/sys/bus/event_source/devices"
 _FIRST_PROCESSOR_BYTES = 16384  # one processor takes 1 to 2 kB of /proc/cpuinfo, and each adds to the time
-
 # MIDR implementer and part, as in Linux, arch/arm64/include/asm/cputype.h.
 _ARM_PARTS = {
     ("0x41", "0xd0c"): "Arm Neoverse-N1",
@@ -24,6 +25,7 @@ _ARM_PARTS = {
     ("0xc0", "0xac3"): "Ampere-1",
     ("0xc0", "0xac4"): "Ampere-1a",
 }
+_DIRECTORY = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def inspect_cpu(tree: Tree, process: str) -> Cpu:
@@ -196,3 +198,20 @@ def _mitigations(tree: Tree) -> Fact[dict[str, str]]:
     if isinstance(names.value, Unknown):
         return Fact(names.value, names.source)
     return together({name: tree.text(f"{directory}/{name}") for name in names.value}, directory)
+
+
+def read_caches(tree: Tree) -> tuple[Cache, ...]:
+    """Return those whose geometry is told; a virtual machine may show none."""
+    return tuple(_shared_caches(tree))
+
+
+def _shared_caches(tree: Tree) -> Iterator[Cache]:
+    for name in tree.names(_DIRECTORY).or_else(()):
+        path = f"{_DIRECTORY}/{name}"
+        size = tree.read(f"{path}/size", size_bytes).or_none()
+        level, ways, line = (
+            tree.read(f"{path}/{file}", number).or_none()
+            for file in ("level", "ways_of_associativity", "coherency_line_size")
+        )
+        if name.startswith("index") and size and level and ways is not None and line:
+            yield Cache(level, tree.text(f"{path}/type").or_else(""), size, ways or size // line, line)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import ServerError
 from pgdyno.base.facts import Unknown
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.host.processes.processes import TICKS_PER_S
 
 ALL_CPUS = "cpu"

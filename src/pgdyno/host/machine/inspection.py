@@ -22,8 +22,7 @@ from pgdyno.host.cache_allocation import (
     ControlledCache,
     division_of,
 )
-from pgdyno.host.files.kernel_files import read_kernel_files
-from pgdyno.host.files.kernel_text import chosen, flag, kilobytes, number
+from pgdyno.host.files.kernel_files import chosen, flag, kilobytes, number, read_kernel_files
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, first_known, parsed, together
 from pgdyno.host.host import BlockDevice, Host, Nic
 from pgdyno.host.machine.cpu import inspect_cpu, online_cpus
@@ -34,17 +33,9 @@ from pgdyno.host.machine.mounts import inspect_mounts
 from pgdyno.host.machine.owners import find_owners
 
 _DIRECTORY = "/sys/block"
-
-
 _NO_DISKS = re.compile(r"^(loop|ram|zram|sr|fd)\d+$")  # images, memory and removable media hold no database
-
-
 _SECTOR_BYTES = 512  # /sys/block/*/size counts these whatever the disk's own sector size is
-
-
 _CACHE = re.compile(r"L[23](CODE|DATA)?")
-
-
 _NETWORK = "/sys/class/net"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.host.files.kernel_text import cpu_list, key_values, number, size_bytes
+from pgdyno.host.files.kernel_files import cpu_list, key_values, number, size_bytes
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree, parsed, together
 from pgdyno.host.host import Limits
 from pgdyno.host.machine import cgroup_limits as groups

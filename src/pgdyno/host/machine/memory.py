@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pgdyno.base.facts import Fact, Unknown
-from pgdyno.host.files.kernel_text import chosen, key_values, number, size_bytes
+from pgdyno.host.files.kernel_files import chosen, key_values, number, size_bytes
 from pgdyno.host.files.tree import Tree, parsed, together
 from pgdyno.host.host import HugePagePool, Memory
 

@@ -7,7 +7,7 @@ the process's own: a server may run in one and pgdyno beside it.
 from __future__ import annotations
 
 from pgdyno.base.facts import Fact, unknown
-from pgdyno.host.files.kernel_text import key_values
+from pgdyno.host.files.kernel_files import key_values
 from pgdyno.host.files.tree import EMPTY, Tree
 from pgdyno.host.machine.mounts import mount_of, read_mountinfo
 

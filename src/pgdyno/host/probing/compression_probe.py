@@ -21,7 +21,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from pgdyno.base.facts import Fact, unknown
-from pgdyno.host.page_compression import PageCompression
+from pgdyno.host.probes import PageCompression
 
 PAGES = 64
 _LIBRARY = "liblz4.so.1"

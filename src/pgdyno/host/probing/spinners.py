@@ -19,7 +19,8 @@ from pathlib import Path
 
 from pgdyno.base.errors import PrivilegeError, ServerError
 from pgdyno.base.facts import Unknown
-from pgdyno.host.files.kernel_text import cpu_list
+from pgdyno.host.awake import MAY_SHRINK, POLL_NS, POLLING
+from pgdyno.host.files.kernel_files import cpu_list
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cgroup_limits import NO_LIMIT, cpu_limits
 from pgdyno.host.machine.cgroups import Hierarchy, read_hierarchy, read_membership
@@ -32,9 +33,9 @@ _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _PRODUCT = "/sys/class/dmi/id/product_name"
 _BURSTABLE = re.compile(r"t[1-4][a-z]*\.\w+")
 """Types of machines with CPU credits: Amazon's, which alone show their type in a file."""
-
 Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
 """Provides processes that keep CPUs awake; None: there are none."""
+_WORDS = ("idle=", "cpuidle", "haltpoll", "intel_idle", "processor.max_cstate", "nohlt", "nohz")
 
 
 @dataclass(frozen=True)
@@ -185,3 +186,25 @@ def _remove_left(top: Path) -> None:
         if not Path("/proc", group.name.removeprefix(_PREFIX)).exists():
             with suppress(OSError):
                 group.rmdir()
+
+
+def boot_line(tree: Tree) -> tuple[str, ...]:
+    """Return the words of the kernel's command line that concern idling."""
+    return tuple(word for word in tree.text("/proc/cmdline").or_else("").split() if word.startswith(_WORDS))
+
+
+def polling_wanted(tree: Tree) -> dict[str, str]:
+    """Return the values to write for idle CPUs to poll, by path, in this order.
+
+    Files that already have the value are left out.
+    """
+    return {path: value for path, value in POLLING.items() if tree.text(path).or_none() != value}
+
+
+def why_no_polling(tree: Tree) -> str | None:
+    """Say why the kernel cannot be made to poll for a while; None if it can."""
+    if not tree.text(POLL_NS).is_known:
+        return "the kernel has no module haltpoll"
+    if tree.text(MAY_SHRINK).or_none() == "N" and POLL_NS in polling_wanted(tree):
+        return f"{MAY_SHRINK} is N, so that CPUs would go on polling afterwards"
+    return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.host.files.kernel_text import key_values
+from pgdyno.host.files.kernel_files import key_values
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.processes.processes import TICKS_PER_S, Process, innermost_pid, parse_stat, process_ids
 

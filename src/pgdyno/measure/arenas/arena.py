@@ -2,20 +2,24 @@
 
 scratch_arena.py     servers that pgdyno starts, side by side on byte-identical data
 attached_arena.py    someone's running server itself, in databases of our own
-visited_arena.py     the same, on its owner's data
+opening.py           the same, on its owner's data
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NoReturn, Protocol, TypeAlias
 
+from pgdyno.base.errors import LoadHostLostError
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
+
+NOT_NEEDED = "no round was left to go on with"
 
 
 class Arena(Protocol):
@@ -95,3 +99,21 @@ class Arena(Protocol):
     ) -> AbstractContextManager[list[Arm]]:
         """Provide the variants' servers, running and warm; they are given up at the end."""
         ...
+
+
+@dataclass(frozen=True)
+class Regained:
+    """Load hosts after a loss: the arena that they load, their names, and the rest of a note."""
+
+    arena: Arena
+    hosts: tuple[str, ...]
+    how: str
+
+
+AfterLoss: TypeAlias = Callable[[Arena, LoadHostLostError], Regained]
+"""Returns where to go on with which load hosts. Raises: the error, or another one, if there are none."""
+
+
+def end_without_host(_: Arena, lost: LoadHostLostError) -> NoReturn:
+    """Let the experiment end. Raises: the error."""
+    raise lost

@@ -19,8 +19,7 @@ from pgdyno.base.errors import RefusedError
 from pgdyno.base.ports import Progress
 from pgdyno.load._contract import Target
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.attached_base import AttachedBase
-from pgdyno.measure.arenas.attached_server import AttachedServer
+from pgdyno.measure.arenas.attached_server import AttachedBase, AttachedServer
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant

@@ -22,8 +22,7 @@ from pgdyno.postgres.process.dump import restore_dump
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, SUPERUSER, Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
-from pgdyno.workload.tpch.queries import statements
-from pgdyno.workload.tpch.tables import exact_rows, usual_rows
+from pgdyno.workload.tpch.queries import exact_rows, statements, usual_rows
 
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows

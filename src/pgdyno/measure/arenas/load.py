@@ -19,10 +19,10 @@ from pgdyno.load.driver import ArmTarget, Driver
 from pgdyno.load.driver_process import DriverProcess
 from pgdyno.load.frozen import FrozenTurns
 from pgdyno.load.process import LoadProcess, run_to_end
-from pgdyno.load.steps.step_run import longest_s, run_step
-from pgdyno.load.steps.told_step import StepResult
+from pgdyno.load.step_run import longest_s, run_step
 from pgdyno.load.switched import SwitchedTurns
 from pgdyno.load.timed_run import RestingRun, TimedRun, run_counted, run_for
+from pgdyno.load.told_step import StepResult
 from pgdyno.load.tpchgen import Tell, Tpchgen
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
@@ -37,7 +37,7 @@ from pgdyno.postgres.connection.control_connection import READING, ControlConnec
 from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
 from pgdyno.postgres.process.dump import COPY_ROLE
 from pgdyno.postgres.process.workspace import Workspace
-from pgdyno.store.plain_file import open_plain
+from pgdyno.store.files import open_plain
 from pgdyno.workload.column_draws import read_draws
 from pgdyno.workload.invariants import Invariants
 

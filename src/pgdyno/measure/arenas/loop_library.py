@@ -24,39 +24,21 @@ from psycopg import sql
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.host.processes.running import capture, is_installed
-from pgdyno.model.experiments.loop import SCHEMA
+from pgdyno.model.experiments.workload import SCHEMA
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, Instance
 from pgdyno.postgres.process.workspace import Workspace
 
 _COMPILERS = ("cc", "gcc", "clang")  # the first one found
-
-
 # PostgreSQL's headers rely on the first two: configure gives them to every build.
 _FLAGS = ("-fno-strict-aliasing", "-fwrapv", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared")
-
-
 _SCRIPT = "pgdyno_loop--1.0.sql"
-
-
 _PARTS = ("pgdyno_loop.c", "parameters.c", "parameters.h", _SCRIPT)
-
-
 _HEADERS = ("postgres.h", "pg_config.h")  # all of them come together
-
-
 _LIMIT_S = 60.0  # arbitrary: it takes a second
-
-
 _LAST_LINES = 8
-
-
 _INCLUDES = re.compile(r"^INCLUDEDIR-SERVER = (/.+)$", re.MULTILINE)
-
-
 _VERSION_NUMBER = re.compile(r"^#define PG_VERSION_NUM (\d+)$", re.MULTILINE)
-
-
 _PACKAGE = Path(__file__).parents[2]  # pgdyno itself
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from pgdyno.base.errors import UsageError
 from pgdyno.host.child_command import child_command
 from pgdyno.load._contract import LoadRequest
-from pgdyno.load.away.hosts_turns import HostDriver, HostsTurns
 from pgdyno.load.driver import ArmTarget
-from pgdyno.load.driver_process import Distance, DriverProcess
+from pgdyno.load.driver_process import Distance, DriverJob, DriverProcess
+from pgdyno.load.hosts_turns import HostsTurns
 from pgdyno.load.sysbench import NAME as SYSBENCH
 from pgdyno.load.sysbench import wrapper_text
 from pgdyno.load.turns import Turns
@@ -59,7 +59,7 @@ class OnLoadHosts:
             load.when_ended,
         )
 
-    def step(self, load: ArmsLoad) -> HostDriver:
+    def step(self, load: ArmsLoad) -> DriverJob:
         """Return the driver of a step, sent to the first host alone; nothing is logged there."""
         first = self.load_hosts[:1]
         (request,) = parts_of(load.request, first, self.threads)
@@ -87,7 +87,7 @@ class OnLoadHosts:
         index: int,
         there: ReachedLoadHost,
         request: LoadRequest,
-    ) -> HostDriver:
+    ) -> DriverJob:
         """Return the same driver, sent to a host for its part; or that host's sysbench."""
         sending = self._sending(load, there, request)
         prefixes = [prefix.with_name(f"{prefix.name}.{index}") for prefix in load.prefixes]
@@ -97,7 +97,7 @@ class OnLoadHosts:
         )
         bound = partial(child_command, os.getpid())
         process = DriverProcess(sending.argv, bound, sending.environment, output, distance)
-        return HostDriver(process, load.job(arms, request), prefixes)
+        return DriverJob(process, load.job(arms, request), prefixes)
 
     def _sending(self, load: ArmsLoad, there: ReachedLoadHost, request: LoadRequest) -> DriverSending:
         way, environment = (there.host, there.ssh_config), {"PGPASSWORD": self.entrance.password}

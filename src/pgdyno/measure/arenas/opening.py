@@ -23,8 +23,7 @@ from pgdyno.load._contract import Generator
 from pgdyno.load.discovery import find_driver, find_generator
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_arena import AsFound, AttachedArena, Switching
-from pgdyno.measure.arenas.attached_base import AttachedBase
-from pgdyno.measure.arenas.attached_server import find_attached_server, find_remote_server
+from pgdyno.measure.arenas.attached_server import AttachedBase, find_attached_server, find_remote_server
 from pgdyno.measure.arenas.datasets import DataSets
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.loop_library import LoopLibraries

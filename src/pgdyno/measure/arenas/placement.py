@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from pgdyno.load._contract import LoadRequest
-from pgdyno.load.away.hosts_turns import HostDriver
 from pgdyno.load.drained import DrainedTurns
 from pgdyno.load.driver import ArmTarget
-from pgdyno.load.driver_process import DriverProcess
+from pgdyno.load.driver_process import DriverJob, DriverProcess
 from pgdyno.load.turns import Turns
 from pgdyno.model.experiments.workload import DRIVER
 
@@ -42,7 +41,7 @@ class Placement(Protocol):
         """Return turns of a load, issued from there."""
         ...
 
-    def step(self, load: ArmsLoad) -> HostDriver:
+    def step(self, load: ArmsLoad) -> DriverJob:
         """Return the driver of a step, which one host issues from its beginning to its end."""
         ...
 
@@ -64,9 +63,9 @@ class Here:
         job = load.job(load.arms, load.request)
         return DrainedTurns(load.process, job, load.prefixes, load.order, load.when_ended)
 
-    def step(self, load: ArmsLoad) -> HostDriver:
+    def step(self, load: ArmsLoad) -> DriverJob:
         """Return the driver as it is."""
-        return HostDriver(load.process, load.job(load.arms, load.request), load.prefixes)
+        return DriverJob(load.process, load.job(load.arms, load.request), load.prefixes)
 
     def takes_jobs(self, generator: str) -> bool:
         """Whether it is our driver: other programs have command lines here."""

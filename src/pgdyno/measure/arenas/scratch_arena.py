@@ -44,17 +44,9 @@ from pgdyno.postgres.process.workspace import Workspace
 
 # Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
-
-
 _KEPT_BY_DEFAULT_BYTES = 80 << 20  # min_wal_size with segments of 16 MB
-
-
 _MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
-
-
 _NO_PAGES = "could not map anonymous shared memory"
-
-
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
 
 

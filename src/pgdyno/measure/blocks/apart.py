@@ -1,6 +1,6 @@
 """Turns that several load hosts have begun apart: while one is alone, it has the server to itself.
 
-How far apart is known as a bound: how long words took (``load/away/hosts_turns.py``). A turn in which that
+How far apart is known as a bound: how long words took (``load/hosts_turns.py``). A turn in which that
 is too much of it does not count; a block does not if it is so in too many turns of an arm.
 """
 

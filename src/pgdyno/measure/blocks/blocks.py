@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pgdyno.base import numbers
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.measure.blocks.attribution import ArmCount, charged_running_s
 from pgdyno.measure.blocks.drains import drain_share
 from pgdyno.measure.blocks.tail import tail_mean

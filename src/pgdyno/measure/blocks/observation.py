@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pgdyno.base.errors import MeasurementError
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.measure.blocks.apart import audit_apart, too_far_apart
 from pgdyno.measure.blocks.attribution import CountedParts, completed_in_all, count_arm, latencies_us
 from pgdyno.measure.blocks.blocks import (
@@ -25,8 +25,7 @@ from pgdyno.measure.blocks.blocks import (
 )
 from pgdyno.measure.blocks.disturbance import audit_windows, left_out, raised
 from pgdyno.measure.blocks.drains import audit_drains
-from pgdyno.measure.blocks.histogram import Histogram
-from pgdyno.measure.blocks.histogram_text import encode
+from pgdyno.measure.blocks.histogram import Histogram, encode
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.measure.design.isolation import CpuSplit
@@ -44,11 +43,7 @@ _CHECKPOINT_SETTINGS = (
     "full_page_writes",
     "shared_buffers",
 )
-
-
 MetricsOf: TypeAlias = Callable[[Readings, int], Mapping[str, float]]
-
-
 """Converts a block's meter increments and its number of transactions to metrics, by name."""
 
 

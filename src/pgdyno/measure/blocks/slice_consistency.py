@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from pgdyno.measure.blocks.histogram import Histogram
-from pgdyno.measure.blocks.histogram_text import decode
+from pgdyno.measure.blocks.histogram import Histogram, decode
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment, Slice
 from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN
 

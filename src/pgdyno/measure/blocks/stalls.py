@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from pgdyno.host.activity import ActivitySample, Wait
+from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.model.experiments.step_record import IntervalRecord, Stall, StallCause
 
 _STALL_SHARE = 0.5  # of the step's median rate

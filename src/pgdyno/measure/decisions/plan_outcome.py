@@ -12,9 +12,11 @@ import numpy as np
 from scipy import special
 
 from pgdyno.measure.design.phase import phase_of
-from pgdyno.measure.verdicts.analysis import log_ratios
+from pgdyno.measure.verdicts.analysis import log_ratios, missed_rate
+from pgdyno.measure.verdicts.failures import is_shown
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import P99, TAIL_MEAN, TAIL_MEAN_ALONE, THROUGHPUT
+from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.model.plans.terms import applied_of
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
@@ -26,6 +28,7 @@ BOUND = 0.05
 """The error rate of a bound, one-sided."""
 _SAMPLES = 2000  # the error of a bound at 5 % is then 0.5 % of experiments
 _HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
+_REGRESSION, _INCONCLUSIVE = 5, 6
 
 
 @dataclass(frozen=True)
@@ -197,3 +200,26 @@ def _estimate(sample: Sample) -> Estimate:
     found = nested.estimate(sample)
     error = max(float(found.standard_error), nested.RESOLUTION)
     return Estimate(float(found.mean), error, float(found.df), sample.rounds)
+
+
+def gate_code(experiment: Experiment) -> int:
+    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
+
+    A variant that misses a background rate which the baseline keeps has regressed, and so has one of whose
+    transactions more fail.
+    """
+    throughput = [v for v in experiment.verdicts if v.metric == THROUGHPUT]
+    decisions = [verdict.decision for verdict in throughput]
+    if Decision.WORSE in decisions or any(_has_fallen_behind(experiment, v) for v in throughput):
+        return _REGRESSION
+    return _INCONCLUSIVE if Decision.INCONCLUSIVE in decisions or not decisions else 0
+
+
+def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:
+    blocks, workload = experiment.blocks, verdict.workload
+    missed, baseline_missed = (
+        missed_rate(blocks, workload, name) for name in (verdict.variant, verdict.baseline)
+    )
+    return (missed is not None and baseline_missed is None) or is_shown(
+        blocks, workload, verdict.variant, verdict.baseline
+    )

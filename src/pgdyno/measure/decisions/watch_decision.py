@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.postgres.traffic_counts import Traffic
+from pgdyno.postgres.statement_counts import Traffic
 from pgdyno.stats import anytime, nested
 from pgdyno.stats.sample import FloatArray, Sample
 

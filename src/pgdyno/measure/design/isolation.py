@@ -1,4 +1,7 @@
-"""Splits a machine's CPUs between the server under test and the load generator."""
+"""Splits a machine's CPUs between the server under test and the load generator.
+
+One load from several hosts: its parts, and turns that are long against the time that words take. Pure.
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
 from pgdyno.base.units import parse_percent
-from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.design.schedule import alternating
 from pgdyno.model.experiments.experiment import DUET_BIAS, WRITING_SLICE_S, Design, Phase, Stopping
 
 _PASSES = 5  # the fewest that a verdict needs

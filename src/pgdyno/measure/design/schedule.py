@@ -13,9 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 from numpy.random import Generator
+from numpy.random import Generator as Random
 
 from pgdyno.model.experiments.experiment import Design, DesignKind, Slice
 from pgdyno.model.experiments.workload import Workload
@@ -23,6 +25,7 @@ from pgdyno.model.experiments.workload import Workload
 _MANY_ARMS = 9
 _CONNECTION = 41  # a stream of random numbers of its own
 _WINDOW_S = 1.0  # the least in which ticks cannot exceed half of the limit of 10 %
+_TRIAL_S = 10.0
 
 
 def turns_of(arms: int, design: Design) -> int:
@@ -131,3 +134,47 @@ def _latin_square(arms: int, random: Generator) -> list[int]:
     zigzag = [(step + 1) // 2 if step % 2 else -(step // 2) for step in range(arms)]
     rows = [[int(labels[(start + offset) % arms]) for offset in zigzag] for start in range(arms)]
     return [arm for row in np.array(rows)[random.permutation(arms)].tolist() for arm in row]
+
+
+def alternating(design: Design, trial_s: float | None = None) -> Design:
+    """Return the design with whole trials instead of slices: one arm's server at a time."""
+    length_s = _TRIAL_S if trial_s is None else trial_s
+    return replace(
+        design,
+        kind=DesignKind.ALTERNATING,
+        slice_s=length_s,
+        writing_slice_s=None,
+        block_s=length_s,
+        blocks_per_round=1,
+        head_s=length_s / 20,
+        stretch_s=0.0,  # every trial has its server alone
+    )
+
+
+def in_trials(design: Design) -> Design:
+    """Return the design for variants found to need whole trials.
+
+    Trials last as long as requested blocks.
+    """
+    return alternating(design, None if design.block_s == Design().block_s else design.block_s)
+
+
+def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
+    """Group workloads that can share started servers, read-only ones first."""
+
+    def servers(workload: Workload) -> tuple[str, int]:
+        return workload.data_set.key, workload.server_memory_bytes or 0
+
+    ordered = sorted(workloads, key=lambda w: (*servers(w), not w.is_read_only))
+    return [list(group) for _, group in groupby(ordered, key=servers)]
+
+
+def in_random_order(workloads: Sequence[Workload], random: Random) -> list[Workload]:
+    """Shuffle the cells of a grid, so that time is not taken for a size's or the clients' effect.
+
+    Those that only read still come first.
+    """
+    if not all(workload.cell for workload in workloads):
+        return list(workloads)
+    shuffled = [workloads[index] for index in random.permutation(len(workloads))]
+    return sorted(shuffled, key=lambda workload: not workload.is_read_only)

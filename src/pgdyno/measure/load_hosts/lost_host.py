@@ -10,13 +10,12 @@ from functools import partial
 from pgdyno.base import numbers
 from pgdyno.base.errors import LoadHostLostError, RemoteHostError
 from pgdyno.base.ports import Progress
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import AfterLoss, Arena, Regained, end_without_host
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.on_load_hosts import OnLoadHosts, placed_on
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.load_hosts.load_from_cell import fewest_clients, program_of, threads_of
-from pgdyno.measure.load_hosts.regained import AfterLoss, Regained, end_without_host
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.study import Study
 from pgdyno.remote.cells.await_host import AWAITED_S, await_host

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pgdyno.measure.blocks.disturbance import judge_again, with_disturbance_notes
-from pgdyno.measure.blocks.wal_ahead import wal_notes
 from pgdyno.measure.decisions.notes import hopeless_note, noise_note, seat_note
 from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.measure.verdicts.durability import withhold
-from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.experiments.metric import WAL_SEGMENTS
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.experiments.workload import Workload
@@ -62,3 +62,36 @@ def _without_unmeasured(experiment: Experiment) -> Experiment:
     names = tuple(name for name in experiment.workloads if name in measured or name not in experiment.cells)
     cells = {name: cell for name, cell in experiment.cells.items() if name in measured}
     return replace(experiment, workloads=names, cells=cells)
+
+
+def wal_notes(experiment: Experiment) -> tuple[str, ...]:
+    """Return a note for each workload in whose blocks servers created WAL segments; steps have none."""
+    found = ((name, _created(experiment, name)) for name in experiment.workloads)
+    steps = experiment.operations
+    return tuple(_note(experiment, name, blocks) for name, blocks in found if blocks and name not in steps)
+
+
+def _created(experiment: Experiment, workload: str) -> list[Block]:
+    return [block for block in experiment.blocks if block.workload == workload and _of_block(block)]
+
+
+def _of_block(block: Block) -> float:
+    return sum(arm.values.get(WAL_SEGMENTS, 0.0) for arm in block.arms)
+
+
+def _note(experiment: Experiment, workload: str, blocks: list[Block]) -> str:
+    everything = sum(block.workload == workload for block in experiment.blocks)
+    counts = {
+        variant.name: sum(
+            arm.values.get(WAL_SEGMENTS, 0.0)
+            for block in blocks
+            for arm in block.arms
+            if arm.variant == variant.name
+        )
+        for variant in experiment.variants
+    }
+    listed = ", ".join(f"{name} {count:.0f}" for name, count in counts.items())
+    return (
+        f"{workload}: servers had to create WAL segments in {len(blocks)} of {everything} blocks ({listed}); "
+        "all clients wait for each, which widens the tail of latency"
+    )

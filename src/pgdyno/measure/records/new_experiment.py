@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pgdyno import __version__
 from pgdyno.host.awake import Awake
 from pgdyno.measure.decisions.notes import durability_marks, method_notes, step_labels
-from pgdyno.model.experiments.experiment import Experiment, NoiseFloor
-from pgdyno.model.experiments.load_hosts import LoadHosts
+from pgdyno.model.experiments.experiment import Experiment, LoadHosts, NoiseFloor
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.workload import TpchStep, Workload

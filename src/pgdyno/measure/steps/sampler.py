@@ -16,8 +16,8 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.base.errors import ServerCrashedError
-from pgdyno.host.activity import ActivitySample
 from pgdyno.host.files.tree import Tree
+from pgdyno.host.host import ActivitySample
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.blocks.published import DeviceUse, Footprint, SystemUse

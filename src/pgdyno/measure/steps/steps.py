@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.base.errors import MeasurementError
-from pgdyno.host.activity import ActivitySample
-from pgdyno.load.steps.told_step import StepResult
+from pgdyno.host.host import ActivitySample
+from pgdyno.load.told_step import StepResult
 from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.blocks.blocks import void_reason
@@ -28,8 +28,6 @@ from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 from pgdyno.model.experiments.workload import Step
 
 _LATENCIES = ("p50", "p95", "p99", "p999", "max")
-
-
 _QUERIES = ("market", "register", "pdc", "point")
 
 

@@ -13,9 +13,9 @@ from statistics import fmean
 from pgdyno.base.facts import Unknown
 from pgdyno.measure.verdicts.analysis import log_ratios
 from pgdyno.measure.verdicts.failures import is_any_shown
-from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN, THROUGHPUT
+from pgdyno.model.experiments.verdict import AtLoad, LatencyAtLoad
 from pgdyno.stats.nested import mean_interval
 
 LATENCIES = (P50, P95, TAIL_MEAN, P99)

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Decision, Verdict
-from pgdyno.model.variants.durability import DURABILITY_LOCK, is_same_value
-from pgdyno.model.variants.durability_reading import READ_BACK, DurabilityReading
+from pgdyno.model.variants.durability import DURABILITY_LOCK, READ_BACK, DurabilityReading, is_same_value
 from pgdyno.model.variants.variant import Variant
 
 _FIXED_BY_INITDB = "data_checksums"

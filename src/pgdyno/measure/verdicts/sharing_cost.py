@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS, MeasuredCurve, measured_curves
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.own_tables import name_on_shared_tables
 from pgdyno.model.experiments.verdict import Interval
+from pgdyno.model.experiments.workload import name_on_shared_tables
 from pgdyno.stats.amount import mean_amount
 
 

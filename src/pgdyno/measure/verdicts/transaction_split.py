@@ -34,7 +34,8 @@ from statistics import fmean
 
 from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.loop import (
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
+from pgdyno.model.experiments.workload import (
     BESIDE,
     C_LOOP,
     CLIENT,
@@ -44,7 +45,6 @@ from pgdyno.model.experiments.loop import (
     PLPGSQL_LOOP,
     issuer_and_words,
 )
-from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.stats.amount import Amount, mean_amount
 
 _LOADS = (*CURVES, *BESIDE)

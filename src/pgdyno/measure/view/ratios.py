@@ -13,8 +13,7 @@ from pgdyno.base import numbers
 from pgdyno.measure.view.rounds_chart import RoundColumns, round_columns
 from pgdyno.measure.view.series import RatioPoint
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.report.charts.labels import spread
-from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.charts.marks import arm_class, arm_shape, mark, spread
 from pgdyno.report.charts.scales import RatioScale, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
 

@@ -8,7 +8,7 @@ from itertools import product
 
 from pgdyno.host.awake import AS_ASKED
 from pgdyno.measure.verdicts.peer_effects import added_to_peers
-from pgdyno.measure.view.step_names import step_names
+from pgdyno.measure.view.words import step_names
 from pgdyno.model.experiments.experiment import (
     CELL_OPTION,
     Design,

@@ -11,8 +11,7 @@ from pgdyno.base import numbers
 from pgdyno.measure.view.rounds_chart import RoundColumns, round_columns
 from pgdyno.measure.view.series import ArmSeries, ValuePoint
 from pgdyno.model.experiments.metric import Metric
-from pgdyno.report.charts.labels import BOLD_PX, fitted, spread
-from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.charts.marks import BOLD_PX, arm_class, arm_shape, fitted, mark, spread
 from pgdyno.report.charts.scales import LinearScale, value_scale
 from pgdyno.report.charts.svg import NARROW, Caption, drawing, line, text
 

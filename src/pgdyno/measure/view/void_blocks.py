@@ -10,6 +10,7 @@ from pgdyno.measure.blocks.apart import APART
 from pgdyno.measure.blocks.blocks import BY_OTHERS
 from pgdyno.measure.blocks.disturbance import LEFT_OUT
 from pgdyno.measure.blocks.drains import DIFFERENCE
+from pgdyno.measure.verdicts.failures import FailedTransactions, failed_transactions
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import DRAIN_SHARE
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
@@ -21,6 +22,7 @@ _VOID_RULES = {
     "schedule_lag_share": "how much longer than planned all turns were",
 }
 _OF_SEVERAL_HOSTS = {APART: "a variant's turns that load hosts may have begun too far apart"}
+_MOST_REASONS = 8  # of an arm
 
 
 def void_rule_table(experiment: Experiment) -> Table:
@@ -118,3 +120,40 @@ def _void(experiment: Experiment) -> str:
     partly = sum(1 for block in experiment.blocks if block.void_reasons) - void
     others = f"; in {partly} more, the trial of an arm" if partly else ""
     return f"{void} of {count} ({numbers.share(void / count, 0)}){others}"
+
+
+def failures_table(experiment: Experiment) -> Table:
+    """Return every reason for which transactions of a variant failed; empty if none failed."""
+    rows = [row for one in failed_transactions(experiment) for row in _rows(one)]
+    return Table(
+        "Failed transactions, which count in no rate",
+        (
+            *columns("Workload", "Variant", numbers_from=2),
+            *columns("Share", "Failed", numbers_from=0),
+            Column("SQLSTATE"),
+            Column("Statement"),
+        ),
+        tuple(rows),
+    )
+
+
+def _rows(one: FailedTransactions) -> list[tuple[str, ...]]:
+    if not one.failures:
+        return [(one.workload, one.variant, numbers.share(0.0), "0", NOTHING, NOTHING)]
+    failed = sum(reason.count for reason in one.failures)
+    rows: list[tuple[str, ...]] = [
+        (
+            one.workload,
+            one.variant,
+            numbers.share(one.share * reason.count / failed),
+            f"{reason.count:,}",
+            reason.sqlstate,
+            reason.statement or NOTHING,
+        )
+        for reason in one.failures[:_MOST_REASONS]
+    ]
+    if others := one.failures[_MOST_REASONS:]:
+        count = sum(reason.count for reason in others)
+        share = numbers.share(one.share * count / failed)
+        rows.append((one.workload, one.variant, share, f"{count:,}", "others", NOTHING))
+    return rows

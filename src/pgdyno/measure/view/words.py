@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from pgdyno.base import numbers
 from pgdyno.base.text import listed, sentence
@@ -15,9 +16,9 @@ from pgdyno.measure.records.recorded_facts import fact_at
 from pgdyno.measure.verdicts.analysis import is_comparable
 from pgdyno.measure.verdicts.failures import is_forbidden
 from pgdyno.measure.verdicts.scaling import CurveKnee, knees
-from pgdyno.measure.view.step_names import step_names, tpch_runs
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
+from pgdyno.model.experiments.tpch import TPCH_RUNS
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.model.plans.recipe import patches_in
 
@@ -29,11 +30,9 @@ _DIRECTIONS = {
     ),
 }
 """How a rise and a fall of a metric are said; other metrics are "higher" and "lower"."""
-
 _PATCHED = "PATCHED:"  # as the notes of an experiment have it
 SINGULARS = {"rows": "row", "queries": "query", "operations": "operation", "executions": "execution"}
 """What is counted, by the word for many of them; "operations" is said of different ones together."""
-
 _SYMBOLS = {
     Decision.BETTER: "✓",
     Decision.WORSE: "✗",
@@ -277,3 +276,28 @@ def _interval(verdict: Verdict) -> str:
         return ""
     level = numbers.share(verdict.interval.level)
     return f"{level} interval {numbers.interval(verdict.interval)}"
+
+
+def step_workloads(experiment: Experiment) -> tuple[str, ...]:
+    """Return the workloads that are steps of a longer one, in their order."""
+    return tuple(name for name in experiment.workloads if name in experiment.operations)
+
+
+def step_names(experiment: Experiment) -> dict[str, str]:
+    """Return the short name of every step by its workload's name."""
+    steps = step_workloads(experiment)
+    return dict(zip(steps, short_names(steps), strict=True))
+
+
+def tpch_runs(experiment: Experiment) -> tuple[str, ...]:
+    """Return the workloads that are whole runs like TPC-H's, not single executions."""
+    return tuple(workload for workload, name in step_names(experiment).items() if name in TPCH_RUNS)
+
+
+def short_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names without the words that all of them begin with; a word ends with a hyphen."""
+    shared = "".join(
+        letters[0] for letters in takewhile(lambda same: len(set(same)) == 1, zip(*names, strict=False))
+    )
+    cut = shared.rfind("-") + 1
+    return tuple(name[cut:] for name in names)

@@ -14,17 +14,36 @@ from enum import StrEnum
 from typing import Any
 
 from pgdyno.host.awake import Awake
-from pgdyno.model.experiments.at_load import AtLoad
 from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.likeness import Likeness
-from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.tpch import TpchFacts
-from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.experiments.verdict import AtLoad, Verdict
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import Terms
-from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.durability import DurabilityReading
 from pgdyno.model.variants.variant import Variant
+
+
+@dataclass(frozen=True)
+class LoadHosts:
+    """Load hosts from a round on, which is counted from 0; by their names in hosts.toml."""
+
+    first_round: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HostLog:
+    """An arm's transactions by the clock of a host, a line each.
+
+    ``moves`` make that clock the server's, turn by turn: from when on, by the host's clock, and how many
+    ns are added then. Nothing is added where there are none.
+    """
+
+    text: bytes
+    moves: tuple[tuple[int, int], ...] = ()
+
 
 STRETCH_ROUNDS = 3
 """In how many rounds that count the baseline, and the plan's server, have load alone for a stretch."""
@@ -56,7 +75,6 @@ class Phase(StrEnum):
 
 CELL_OPTION = "cell"
 """Key of an experiment's options: the file with the host that has issued the load, as --cell names it."""
-
 PHASES = {"minute": Phase.AFTER_CHECKPOINT, "cycle": Phase.CYCLE}
 """By the names that users write, on the command line and in experiment files."""
 
@@ -152,7 +170,7 @@ class Slice:
 
     Once the round's logs have been read: ``completed`` counts the transactions that ended in the counted
     part, ``latencies`` is the histogram of those that the block's latencies are of, in us, as text of
-    ``measure/blocks/histogram_text.py``. None: nobody recorded them, or the workload counts executions.
+    ``measure/blocks/histogram.py``. None: nobody recorded them, or the workload counts executions.
     """
 
     arm: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pgdyno.postgres.plan_shape import PlanNode
+from pgdyno.postgres.plan_document import PlanNode
 
 PREFIX = "tpch-"  # of the workloads' names
 POWER_RUN, THROUGHPUT_RUN = "power", "throughput"

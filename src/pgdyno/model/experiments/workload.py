@@ -18,6 +18,16 @@ CAPTURED = "captured"  # the driver's workload that a captured one is issued by
 PROTOCOLS = ("simple", "extended", "prepared")  # how statements travel, as pgbench calls it
 PREPARED = PROTOCOLS[-1]
 SCHEMAS = "schemas"  # the option of a data set whose clients have tables of their own
+_WORDS = "own tables"
+SCHEMA = "pgdyno_loop"  # of the functions, in databases that have them
+CLIENT = "client"
+C_LOOP = "C loop"
+PLPGSQL_LOOP = "PL/pgSQL loop"
+CURVES = (CLIENT, C_LOOP, PLPGSQL_LOOP)  # by numbers of clients
+EMPTY_LOOP = "empty loop"  # of the loop in C
+ONE_QUERY = "one query"  # that has all the rows, so that the executor starts once
+BESIDE = (EMPTY_LOOP, ONE_QUERY)  # at one client, for comparison
+AGGREGATE = "aggregate"  # each execution is a sum over many rows
 
 
 @dataclass(frozen=True)
@@ -253,3 +263,25 @@ class Workload:
     def is_read_only(self) -> bool:
         """Whether running it leaves the data as it was."""
         return self.reset is ResetPolicy.KEEP
+
+
+def name_on_own_tables(load: str, count: int) -> str:
+    """Return the name of a load on N clients' own tables."""
+    return f"{load}, {count} {_WORDS}"
+
+
+def name_on_shared_tables(load: str) -> str | None:
+    """Return the name of the same load on shared tables; None for one that is on them itself."""
+    name, _, words = load.rpartition(", ")
+    return name if words.endswith(f" {_WORDS}") else None
+
+
+def load_name(issuer: str, *words: str) -> str:
+    """Return the name of a load: its issuer, and words on its statement and tables."""
+    return ", ".join((issuer, *words))
+
+
+def issuer_and_words(load: str) -> tuple[str, str]:
+    """Return the issuer of a load, and the words on its statement and tables; none: the usual ones."""
+    issuer, _, words = load.partition(", ")
+    return issuer, words

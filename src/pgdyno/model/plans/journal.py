@@ -11,13 +11,18 @@ only written says that the change may or may not have been made; reverting it is
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from pgdyno.base.ports import Found
-from pgdyno.model.plans.plan import ACCOUNT, HOST_KINDS, Change, Finding
+from pgdyno.model.plans.plan import ACCOUNT, HOST_KINDS, PERSISTED_FILE, Change, Finding
+
+Value = TypeVar("Value", str, str | None)
+_DIGITS = 12
 
 
 class ReceiptState(StrEnum):
@@ -244,3 +249,23 @@ class StatusReport:
     entries: tuple[StatusEntry, ...]
     damage: tuple[str, ...] = ()
     other_journals: tuple[OtherJournal, ...] = ()
+
+
+def shown(kind: str, value: Value) -> Value:
+    """Return a value of a change of this kind as people see it; only files are not shown as they are."""
+    return checksum(value) if kind == PERSISTED_FILE else value
+
+
+def checksum(text: str | None) -> str:
+    """Return the checksum of a text; None stands for no file."""
+    return "no file" if text is None else f"sha256 {hashlib.sha256(as_bytes(text)).hexdigest()[:_DIGITS]}"
+
+
+def as_text(content: bytes) -> str:
+    """Return a file's content as a value, without loss for any content."""
+    return content.decode(errors="surrogateescape")
+
+
+def as_bytes(text: str) -> bytes:
+    """Return the content that a value stands for."""
+    return text.encode(errors="surrogateescape")

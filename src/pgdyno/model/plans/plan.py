@@ -218,3 +218,32 @@ class Plan:
     def settings(self) -> dict[str, str]:
         """The planned PostgreSQL settings by name."""
         return {line.change.key: line.change.value for line in self.lines if line.change.kind == SETTING}
+
+
+@dataclass(frozen=True)
+class LeverFinding:
+    """A lever's state with the values read, and its change or the reason for none.
+
+    ``state`` is one of ``levers.metadata.State``.
+    """
+
+    state: str
+    detail: str
+    lines: tuple[PlanLine, ...]
+    left_alone: str | None
+
+
+@dataclass(frozen=True)
+class LeverEntry:
+    """A lever of the catalogue; ``finding`` is None where no server was reached.
+
+    ``maturity`` is one of ``levers.metadata.Maturity``; ``page`` is its documentation as plain text.
+    """
+
+    name: str
+    title: str
+    layer: Layer
+    maturity: str
+    risk: Risk
+    page: str
+    finding: LeverFinding | None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pgdyno.model.variants.refused_settings import CONFIGURATION, belongs, why_refused
@@ -14,7 +14,6 @@ from pgdyno.model.variants.server_environment import PRELOAD, why_not_given
 from pgdyno.model.variants.variant_key import ENVIRONMENT
 
 _SPELLINGS = {"on": ("on", "true", "yes", "1"), "off": ("off", "false", "no", "0")}
-
 WAL_LEVELS = ("minimal", "replica", "logical")
 """What ``wal_level`` can be, each with everything of the one before it."""
 
@@ -66,8 +65,6 @@ DURABILITY_LOCK: Mapping[str, Lock] = MappingProxyType(
     }
 )
 """``synchronous_standby_names`` belongs to the lock too, but what is safe depends on the server found."""
-
-
 _SAYS_WHETHER_A_CACHE_IS_VOLATILE = ("/write_cache", "/cache_type")
 """Ends of files in /sys by which the kernel is told that a disk needs no flush."""
 _REDACTED = "********"
@@ -105,3 +102,36 @@ def _may_lose(name: str, value: str) -> bool:
     if name in _SAFE_ONLY_AS_0:
         return value.strip() != "0"
     return belongs(name, CONFIGURATION) or name.endswith(_SAYS_WHETHER_A_CACHE_IS_VOLATILE)
+
+
+SYNC_FUNCTIONS = frozenset(
+    {
+        *("fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs"),
+        *("open", "open64", "openat", "openat64", "write", "pwrite", "pwrite64", "pwritev", "pwritev64"),
+    }
+)
+"""Functions of the C library by which a server puts data on disk, or asks for that when it opens a file."""
+READ_BACK = (
+    *DURABILITY_LOCK,
+    "synchronous_standby_names",
+    *("shared_preload_libraries", "session_preload_libraries", "local_preload_libraries"),
+)
+"""Settings that are read back. Those beyond the durability lock may not differ between variants unasked."""
+
+
+@dataclass(frozen=True)
+class DurabilityReading:
+    """One look at the server of a variant, in a session like those of the load.
+
+    ``settings`` holds ``READ_BACK`` by name, without those that this version of PostgreSQL does not have.
+    ``loader`` has the postmaster's variables for the dynamic loader, ``LD_PRELOAD`` and the like; values are
+    names of files, else checksums. ``replaced`` has the functions of ``SYNC_FUNCTIONS`` that a loaded library
+    puts in place of the C library's, by the library's name. ``unknown`` says why the last two are empty where
+    the postmaster cannot be looked at.
+    """
+
+    variant: str
+    settings: Mapping[str, str]
+    loader: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: str = ""

@@ -20,8 +20,7 @@ from pgdyno.postgres.parallel_degree import (
     Pools,
     Table,
 )
-from pgdyno.postgres.planner.parallel_plan import gathers, planned_workers
-from pgdyno.postgres.planner.parallel_rule import threshold_for
+from pgdyno.postgres.planner.parallel_plan import gathers, planned_workers, threshold_for
 
 _SIZES = (Limit.TABLE_SIZE.value, Limit.INDEX_SIZE.value)
 _COSTS: tuple[tuple[Limit, ...], ...] = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pgdyno.plan.degrees.inquiry import FREE_OF_COST, UNCAPPED, Inquiry
 from pgdyno.postgres.parallel_degree import Cause, ExplainedGather, Gather, Limit, Scan, SizeRule, Table
-from pgdyno.postgres.planner.parallel_plan import same_gather
-from pgdyno.postgres.planner.parallel_rule import workers_by_children, workers_by_size
+from pgdyno.postgres.planner.parallel_plan import same_gather, workers_by_children, workers_by_size
 
 _NOT_A_TABLE = Table(
     "?", is_system=True, kind="?", is_temporary=False, pages=0, parallel_workers=None

@@ -1,7 +1,7 @@
 """The use case ``explain-degree``: a query's workers, the limit that decided them, remedies.
 
 The planner itself is asked, again and again with one limit changed: what it does then is what the limit did.
-Rules of its own (``postgres/planner/parallel_rule.py``) put the numbers to it.
+Rules of its own (``postgres/planner/parallel_plan.py``) put the numbers to it.
 """
 
 from __future__ import annotations

@@ -13,17 +13,16 @@ from typing import Any, Protocol, TypeVar
 from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.host import BlockDevice, Host, Owner
 from pgdyno.host.kernel_file import value_in
-from pgdyno.host.page_compression import PageCompression
-from pgdyno.model.plans.builds import KnownBuild
+from pgdyno.host.probes import PageCompression
 from pgdyno.model.plans.plan import MemoryProof
+from pgdyno.model.plans.recipe import KnownBuild
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.memory_proof import PLANNED_BELOW, memory_proof
 from pgdyno.plan.engine.metadata import Goal, Lever
 from pgdyno.plan.engine.resources import Resources, StorageKind
-from pgdyno.postgres.commit_grouping import CommitGrouping
 from pgdyno.postgres.guc import format_bytes
 from pgdyno.postgres.server import Server
-from pgdyno.postgres.statements import WorkloadStatements
+from pgdyno.postgres.statements import CommitGrouping, WorkloadStatements
 
 T = TypeVar("T")
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pgdyno.base.facts import Unknown
 from pgdyno.model.plans.plan import SETTING, Finding, PlanLine
 from pgdyno.plan.engine.durability import durability_findings
-from pgdyno.plan.engine.effective import owner_of
-from pgdyno.plan.engine.overrides import scope_of
+from pgdyno.plan.engine.effective import owner_of, scope_of
 from pgdyno.postgres.server import STANDBY_FIRST_SETTINGS, Server, SettingOverride
 
 KNOWN_MAJORS = (15, 16, 17, 18)

@@ -19,8 +19,9 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError
 from pgdyno.base.facts import Fact
 from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryItem, MemoryProof
-from pgdyno.plan.engine.effective import INITDB_CHOICES, EffectiveSettings
-from pgdyno.plan.engine.overrides import (
+from pgdyno.plan.engine.effective import (
+    INITDB_CHOICES,
+    EffectiveSettings,
     OwnSessions,
     largest_override,
     own_sessions,

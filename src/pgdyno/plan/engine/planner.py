@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pgdyno.base.errors import SettingError
 from pgdyno.base.facts import Fact
 from pgdyno.host.host import Host
-from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import (
     CACHE_KINDS,
     HOST_KINDS,
@@ -25,6 +24,7 @@ from pgdyno.model.plans.plan import (
     PlanLine,
     Skipped,
 )
+from pgdyno.model.plans.recipe import KnownBuild
 from pgdyno.plan.engine.durability import LOCKED_SETTINGS, check_durability
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.findings import findings_for
@@ -32,9 +32,8 @@ from pgdyno.plan.engine.memory_proof import check_memory_proof, memory_proof
 from pgdyno.plan.engine.resources import Figures, proven_host, resources_of, with_pool_changed
 from pgdyno.plan.levers import load
 from pgdyno.plan.levers._contract import Goal, Lever, LeverModule, PlanContext, Probe, matches, why_absent
-from pgdyno.postgres.commit_grouping import CommitGrouping
 from pgdyno.postgres.server import Server
-from pgdyno.postgres.statements import WorkloadStatements
+from pgdyno.postgres.statements import CommitGrouping, WorkloadStatements
 
 _BY_NAME = "possible here, and planned only if it is named: --lever {}"
 

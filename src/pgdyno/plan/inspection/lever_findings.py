@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pgdyno.base.errors import UsageError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.text import did_you_mean
-from pgdyno.model.plans.lever import LeverEntry, LeverFinding
-from pgdyno.model.plans.plan import Layer, PlanLine, Skipped
+from pgdyno.model.plans.plan import Layer, LeverEntry, LeverFinding, PlanLine, Skipped
 from pgdyno.plan import levers
 from pgdyno.plan.engine.planner import PlanRequest, context_of, run_levers
 from pgdyno.plan.engine.resources import Figures

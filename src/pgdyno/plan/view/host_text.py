@@ -10,21 +10,19 @@ from pgdyno.base import numbers
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.cpu_list import format_cpu_list
 from pgdyno.host.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
+from pgdyno.host.probes import Probes
 
 _NAME_WIDTH = 24
 _SYSCTL_WIDTH = 36
 _MOST_ITEMS = 16  # longer lists are cut: /proc/cpuinfo shows more than a hundred features
 _SHM = "/dev/shm"  # noqa: S108 — a title, not a place to write to
-
 # Of a long list of features these are shown: they decide which code PostgreSQL, libc or a compiler can use.
 _TELLING_FEATURES = (
     *("sse4_2", "popcnt", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512_vpopcntdq", "vpclmulqdq"),
     *("atomics", "crc32", "pmull", "asimd", "sve", "sve2", "spe"),
 )
-
 # Soft limits that PostgreSQL runs into; locked memory is what io_uring needs before Linux 5.12.
 _TELLING_RLIMITS = ("Max open files", "Max processes", "Max locked memory", "Max core file size")
-
 _TITLES = {
     "isa_features": "instruction set",
     "logical_count": "CPUs online",
@@ -46,6 +44,7 @@ _TITLES = {
     "owners": "values also set by",
     "rlimits": "resource limits",
 }
+_WIDTH = 36
 
 
 def host_text(host: Host) -> str:
@@ -189,3 +188,21 @@ _READABLE: dict[str, Callable[[Any], str]] = {
     "owners": _owners,
     "rlimits": _rlimits,
 }
+
+
+def probes_text(probes: Probes) -> str:
+    """Return a line for each probe, with its result."""
+    lines = (
+        _probe_line("wake-up on an idle CPU", probes.wake_up.idle_us, "{:.1f} µs".format),
+        _probe_line("wake-up on a CPU kept busy", probes.wake_up.busy_us, "{:.1f} µs".format),
+        _probe_line("system call", probes.system_call_ns, "{:,.0f} ns".format),
+        _probe_line("page fault", probes.page_fault_ns, "{:,.0f} ns".format),
+        _probe_line("write and fsync of 8 kB", probes.fsync_8kb_us, "{:,.0f} µs".format),
+        _probe_line("CPU time stolen meanwhile", probes.stolen_share, lambda part: numbers.share(part, 1)),
+    )
+    return "\n".join(("Probes of this machine", *lines)) + "\n"
+
+
+def _probe_line(title: str, fact: Fact[float], form: Callable[[float], str]) -> str:
+    value = f"unknown: {fact.value.reason}" if isinstance(fact.value, Unknown) else form(fact.value)
+    return f"  {title:<{_WIDTH}}{value}  ({fact.source})"

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from pgdyno.host.kernel_file import display_name
-from pgdyno.model.plans.lever import LeverEntry, LeverFinding
-from pgdyno.model.plans.plan import PlanLine
+from pgdyno.model.plans.plan import LeverEntry, LeverFinding, PlanLine
 from pgdyno.plan.view.plan_text import WIDTH
 
 _INDENT = " " * 6

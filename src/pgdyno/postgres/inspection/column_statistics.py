@@ -6,10 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pgdyno.postgres.answers import answers_of_postgresql
-from pgdyno.postgres.catalogued_tables import ColumnStatistics
+from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import failures_in_words
-from pgdyno.postgres.table_columns import Column
 
 FROM_PG_STATS = """
 s.null_frac::pg_catalog.float8, s.avg_width, s.n_distinct::pg_catalog.float8,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import failures_in_words
 from pgdyno.postgres.connection.control_connection import READING, look
-from pgdyno.postgres.table_columns import Column
 
 _MOST_VALUES = 10_000  # arbitrary: some hundred kB of a column
 _LONGEST = 200  # characters of a value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import failures_in_words
 from pgdyno.postgres.connection.control_connection import READING, look, parameter_types
-from pgdyno.postgres.table_columns import Column
 
 _COLUMNS = """
 SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL),

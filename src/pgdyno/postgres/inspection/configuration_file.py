@@ -4,6 +4,8 @@ Parsing alone, apart from ``read_configuration``.
 
 Grammar: src/backend/utils/misc/guc-file.l. Only what a file says: whether a value is in force depends on
 the command line, on later files and on the server, which alone knows.
+
+The owner of a data directory may have put anything in a file's place.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from pgdyno.postgres.guc_text import unquoted
-from pgdyno.postgres.inspection.regular_file import read_regular_file
 from pgdyno.postgres.secrets import redacted
 from pgdyno.postgres.server import FileSetting
 
@@ -33,6 +35,7 @@ _LINE = re.compile(
         \s* (?: \#.* )? $""",
     re.VERBOSE,
 )
+_MOST_BYTES = 1 << 20  # as in host/files/directory.py: a file of settings has some kilobytes
 
 
 def parse_line(line: str) -> tuple[str, str] | None:
@@ -93,3 +96,30 @@ def _in_directory(directory: Path, counted: Counter[str]) -> list[Path]:
             if entry.name.endswith(".conf") and not entry.name.startswith("."):
                 found.append(directory / entry.name)
     return sorted(found)
+
+
+def read_regular_file(path: Path) -> str:
+    """Return a file's text; bytes that are no UTF-8 are replaced.
+
+    Raises: OSError, also for what is no regular file or larger than 1 MiB: a FIFO or a device may not end.
+    """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "the name has a NUL byte in it", str(path))
+    look = os.open(path, os.O_PATH | os.O_CLOEXEC)  # opens no device: some do things when they are opened
+    try:
+        if not stat.S_ISREG(os.fstat(look).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        content = _start_of(look, path)
+    finally:
+        os.close(look)
+    if len(content) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, "it is larger than 1 MiB", str(path))
+    return content.decode(errors="replace")
+
+
+def _start_of(look: int, path: Path) -> bytes:
+    try:
+        with Path(f"/proc/self/fd/{look}").open("rb") as file:
+            return file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import DataDirectoryError, PrivilegeError
 from pgdyno.base.facts import Fact, Unknown
-from pgdyno.postgres.inspection.configuration_file import read_configuration
-from pgdyno.postgres.inspection.regular_file import read_regular_file
+from pgdyno.postgres.inspection.configuration_file import read_configuration, read_regular_file
 from pgdyno.postgres.process.account import acting_as
 from pgdyno.postgres.server import DataDirectory, FileSetting, Postmaster
 

@@ -31,16 +31,10 @@ from pgdyno.postgres.sampling.planning_share import read_planning_share
 from pgdyno.postgres.server import Capabilities, ConfigurationManager, Server, Standby
 
 _CLIENTS: LiteralString = "SELECT DISTINCT application_name FROM pg_catalog.pg_stat_activity"
-
-
 _PATRONI_CHANGE = "patronictl edit-config"
-
-
 _PATRONI_COMMAND_LINE = frozenset(
     {"cluster_name", "max_locks_per_transaction", "track_commit_timestamp", "wal_log_hints"}
 )
-
-
 """Options that Patroni always passes and hardly anybody else does, least of all together."""
 
 
@@ -100,54 +94,28 @@ def _patroni(gucs: Collection[Guc], client_names: Iterable[str]) -> str | None:
 _BACKEND_START: LiteralString = """
     SELECT pg_catalog.date_part('epoch', backend_start)::pg_catalog.float8
       FROM pg_catalog.pg_stat_activity WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()"""
-
-
 _VERSION = re.compile(r"\d+[A-Za-z0-9 ._+~:,()/@-]{0,200}", re.ASCII)
-
-
 """A number, and what packagers and forks add to it (configure --with-extra-version)."""
-
-
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
-
-
 """How paths begin on Unix and on Windows."""
-
-
 _SHARED_MEMORY: LiteralString = (
     "SELECT pg_catalog.sum(allocated_size)::pg_catalog.int8 FROM pg_catalog.pg_shmem_allocations"
 )
-
-
 _SEGMENTS_MADE: LiteralString = """
     SELECT pg_catalog.sum(writes)::pg_catalog.int8 FROM pg_catalog.pg_stat_io
      WHERE object OPERATOR(pg_catalog.=) 'wal' AND context OPERATOR(pg_catalog.=) 'init'"""
-
-
 _WAL_IN_PG_STAT_IO = 180_000
-
-
 _SHOWN = 200  # characters of an invalid value; arbitrary
-
-
 _JIT: LiteralString = """
     SELECT CASE WHEN pg_catalog.set_config('jit', 'on', true) OPERATOR(pg_catalog.=) 'on'
                 THEN pg_catalog.pg_jit_available() END"""
-
-
 _CONFIGURE: LiteralString = (
     "SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'CONFIGURE'"
 )
-
-
 _CFLAGS: LiteralString = (
     "SELECT setting FROM pg_catalog.pg_config() WHERE name OPERATOR(pg_catalog.=) 'CFLAGS'"
 )
-
-
 _SWITCHES = frozenset({"on", "off"})
-
-
 _SIZES: LiteralString = """
     SELECT datname,
            CASE WHEN pg_catalog.has_database_privilege(oid, 'CONNECT')
@@ -155,8 +123,6 @@ _SIZES: LiteralString = """
                 THEN COALESCE(pg_catalog.pg_database_size(oid), 0) END
       FROM pg_catalog.pg_database
      ORDER BY datname"""
-
-
 _WALSENDERS: LiteralString = """
     SELECT r.application_name, r.state, r.sync_state
       FROM pg_catalog.pg_stat_replication r

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from pgdyno.base.errors import PrivilegeError, RefusedError
 from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.catalogued_tables import KeyColumn, Link, LinkedTable, Relation
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import failures_in_words
 from pgdyno.postgres.inspection.column_statistics import MOST_ROWS, within
-from pgdyno.postgres.linked_table import KeyColumn, Link, LinkedTable, Relation
 
 _MOST_NAMED = 8
 _OPERATOR = re.compile(r"""OPERATOR\((?:\w+|"(?:[^"]|"")+")\.[-+*/<>=~!@#%^&|`?]+\)""")

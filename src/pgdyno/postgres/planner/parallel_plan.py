@@ -1,7 +1,10 @@
-"""Read the parallel parts of a plan from EXPLAIN (FORMAT JSON, VERBOSE). Pure.
+"""Read the parallel parts of a plan, and PostgreSQL's rules for them, from EXPLAIN's JSON. Pure.
 
 The workers of a Gather are those of the path below it, and a join has those of its outer side: the number
 comes from the one scan that is met when one goes down on the outer side, or from the children of an Append.
+
+The rules are equal in 14 to 18. Source: ``compute_parallel_worker`` and ``add_paths_to_append_rel`` in
+src/backend/optimizer/path/allpaths.c.
 """
 
 from __future__ import annotations
@@ -12,10 +15,10 @@ from typing import Any, TypeAlias
 from pgdyno.postgres.parallel_degree import Gather, Scan
 
 Plan: TypeAlias = Mapping[str, Any]
-
 _APPENDS = frozenset({"Append", "Merge Append"})
 _BESIDE = frozenset({"InitPlan", "SubPlan", "Inner"})
 _TEXTS = frozenset({"Output", "Sort Key", "Group Key", "Presorted Key", "Function Call", "Cache Key"})
+_OVERFLOW = (2**31 - 1) // 3  # PostgreSQL stops tripling there: INT_MAX / 3
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
@@ -132,3 +135,34 @@ def _expressions(node: Plan) -> Iterator[str]:
     for name, value in node.items():
         if name in _TEXTS or name.endswith(("Cond", "Filter", "Parameters")):
             yield from map(str, value) if isinstance(value, list) else (str(value),)
+
+
+def workers_by_size(pages: int, threshold: int, *, is_child: bool = False) -> int:
+    """Return how many workers the size of a scan gives: one from the threshold, one more per tripling.
+
+    ``is_child``: of a partitioned or inherited table, of which even the smallest gets one.
+    """
+    if pages < threshold and not is_child:
+        return 0
+    workers, step = 1, max(threshold, 1)
+    while pages >= step * 3:
+        workers, step = workers + 1, step * 3
+        if step > _OVERFLOW:
+            break
+    return workers
+
+
+def threshold_for(pages: int, workers: int) -> int | None:
+    """Return the largest threshold at which ``pages`` pages get ``workers`` workers.
+
+    None: there are too few pages.
+    """
+    if workers < 1:
+        return None
+    threshold = pages // 3 ** (workers - 1)
+    return threshold if threshold >= 1 else None
+
+
+def workers_by_children(children: int) -> int:
+    """Return the least that a Parallel Append takes: the binary logarithm of its children, plus one."""
+    return children.bit_length()

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pgdyno.postgres.plan_shape import PlanNode
+from pgdyno.postgres.plan_document import PlanNode
 
 _DETAILS = ("Index Name", "CTE Name", "Join Type", "Strategy", "Partial Mode", "Subplan Name")
 _SAY_NOTHING = frozenset({"Inner", "Plain", "Simple"})

@@ -1,20 +1,24 @@
-"""A session that reads rows for a sample: in one snapshot, by one process, at a limited rate."""
+"""A session that reads rows for a sample: in one snapshot, by one process, at a limited rate.
+
+Rows of a COPY … TO STDOUT come many at a time: to wait for each takes longer than to send it.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import psycopg
 from psycopg import sql
 
 from pgdyno.base.errors import ServerError
+from pgdyno.postgres.catalogued_tables import LinkedTable
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.connection.connection_errors import failures_in_words
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection, Settings, look
-from pgdyno.postgres.connection.copy_blocks import copied_blocks
-from pgdyno.postgres.linked_table import LinkedTable
 from pgdyno.postgres.process.sample_queries import locking
 
 # Texts of values as pg_dump writes them: every server reads them alike. Policies fail instead of hiding rows,
@@ -45,6 +49,7 @@ FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::
 WHERE (pg_catalog.to_regclass(w.name)::pg_catalog.oid OPERATOR(pg_catalog.<>) w.oid) IS NOT FALSE
    OR NOT (w.has_parts OR pg_catalog.pg_relation_filenode(w.oid) IS NOT NULL)
 """
+_BLOCK_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -97,3 +102,24 @@ class RowSource:
                 done += len(block)
                 wait_s = done / share / self.bytes_per_s - (time.monotonic() - began_s)
                 time.sleep(max(0.0, wait_s))
+
+
+def copied_blocks(connection: ControlConnection, statement: sql.Composed) -> Iterator[bytes]:
+    """Yield the text of the rows that a statement copies out, in blocks of whole rows. Raises: psycopg.Error.
+
+    The connection's limits hold for each block.
+    """
+    with connection.cursor().copy(statement) as copy:
+        while block := connection.wait(_block(copy)):
+            yield block
+
+
+def _block(copy: psycopg.Copy) -> Generator[Any, Any, bytes]:
+    rows, size_bytes = [], 0
+    while size_bytes < _BLOCK_BYTES:
+        row = bytes((yield from copy._read_gen()))  # noqa: SLF001 — its public form waits for one row
+        if not row:
+            break
+        rows.append(row)
+        size_bytes += len(row)
+    return b"".join(rows)

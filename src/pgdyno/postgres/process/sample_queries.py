@@ -1,18 +1,20 @@
-"""Queries of a sample's rows, in SQL.
+"""Queries of a sample's rows, in SQL, and the scratch database that they are put into.
 
 Texts of values are those of their types' output functions, by ``concat``: a cast may be a function that an
 owner in the database has made. Comparisons are the foreign keys' own, by name.
+
+The role that owns the scratch database has no privileges elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import LiteralString
 
 from psycopg import sql
 
-from pgdyno.postgres.linked_table import (
+from pgdyno.postgres.catalogued_tables import (
     AllRows,
     ByHash,
     ByLinkHash,
@@ -23,8 +25,66 @@ from pgdyno.postgres.linked_table import (
     Relation,
     Unlinked,
 )
+from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.control_connection import ControlConnection
+from pgdyno.postgres.process.instance import Instance
+from pgdyno.postgres.process.made_up_copy import MadeUpCopy
 
 _HALF = 1 << 63  # hashes are of 64 bits, with a sign
+ReadRows = Callable[[Link, LinkedTable, Sequence[Sequence[str]]], Iterator[bytes]]
+"""Yields rows that values of a foreign key refer to: a list of them for each of its columns."""
+_KEYS = 5000
+"""Rows that are asked for at once: arbitrary, some milliseconds of the server's."""
+_SET_SEQUENCE = """
+SELECT pg_catalog.setval(s.oid::pg_catalog.regclass, %s) FROM pg_catalog.pg_class s
+JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
+WHERE s.relkind OPERATOR(pg_catalog.=) 'S' AND n.nspname OPERATOR(pg_catalog.=) %s
+  AND s.relname OPERATOR(pg_catalog.=) %s
+"""
+
+
+@dataclass(frozen=True)
+class SampledCopy:
+    """A session of the role without privileges, with an empty search path."""
+
+    connection: ControlConnection
+
+    @classmethod
+    def open(cls, server: Instance, database: str) -> SampledCopy:
+        """Connect to a database of a scratch server. Raises: ServerError."""
+        connection = MadeUpCopy.open(server, database).connection
+        with failures_in_words():
+            connection.execute("SET client_encoding = 'UTF8'")
+        return cls(connection)
+
+    def load(self, table: LinkedTable, blocks: Iterator[bytes]) -> int:
+        """Put rows into a table; return how many. Raises: ServerError."""
+        with failures_in_words(), self.connection.cursor() as cursor:
+            with cursor.copy(loading(table)) as copy:
+                for block in blocks:
+                    copy.write(block)
+            return cursor.rowcount
+
+    def complete(self, link: Link, target: LinkedTable, read: ReadRows) -> int:
+        """Add the rows that a foreign key refers to and that are not there; return how many.
+
+        Raises: ServerError.
+        """
+        added = 0
+        with failures_in_words(), self.connection.transaction():
+            declare = sql.SQL("DECLARE pgdyno_missing NO SCROLL CURSOR FOR {}")
+            self.connection.execute(declare.format(missing_keys(link)))
+            fetch = sql.SQL("FETCH {} FROM pgdyno_missing").format(sql.SQL(str(_KEYS)))
+            while keys := self.connection.execute(fetch).fetchall():
+                columns = [[str(value) for value in column] for column in zip(*keys, strict=True)]
+                added += self.load(target, read(link, target, columns))
+        return added
+
+    def set_sequences(self, last: Mapping[tuple[str, str], int]) -> None:
+        """Let sequences go on where the original's do. Raises: ServerError."""
+        with failures_in_words():
+            for (schema, name), value in last.items():
+                self.connection.execute(_SET_SEQUENCE, (value, schema, name))
 
 
 @dataclass(frozen=True)

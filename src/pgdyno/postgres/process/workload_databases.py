@@ -29,27 +29,17 @@ from pgdyno.postgres.connection.connection import Connection, connect_to_change
 from pgdyno.postgres.connection.control_connection import ControlConnection
 
 MARK = "made by pgdyno for measuring; may be dropped"
-
-
 _SUFFIX_BYTES = 8  # nobody has, or can guess, a database of that name
-
-
 _IDENTIFIER = "SELECT system_identifier FROM pg_catalog.pg_control_system()"
-
-
 _THERE = """
 SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database d
 WHERE d.datname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
 """
-
-
 _HAS_PREWARM = """
 SELECT 1 FROM pg_catalog.pg_available_extensions
 WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
   AND pg_catalog.current_setting('is_superuser')::pg_catalog.bool
 """
-
-
 _NAME = re.compile(r"pgdyno_[a-z0-9_]{1,55}")
 
 

@@ -18,7 +18,7 @@ from typing import Any, LiteralString, Self
 import psycopg
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.activity import CPU, ActivitySample, Wait
+from pgdyno.host.host import CPU, ActivitySample, Wait
 from pgdyno.postgres.process.processes import children, resident_bytes
 
 # The checkpointer sleeps in CheckpointerMain; in everything else it does, it writes or waits to write.

@@ -17,7 +17,7 @@ from psycopg import sql
 from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import failures_in_words
-from pgdyno.postgres.sighting import Sighting
+from pgdyno.postgres.statement_counts import Sighting
 
 
 @dataclass
@@ -53,17 +53,9 @@ class SeenPauses:
 
 
 _SHARE = 0.01  # of the time, in which the server is asked; its CPU time is less
-
-
 _LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of some statements lasts as long as some looks
-
-
 _LEAST_PAUSE_S = 0.02
-
-
 _WITH_IDS = 140_000  # the first version that shows the ids of statements
-
-
 # Of the view pg_stat_activity, the function alone: without its joins, a look costs a third.
 _SESSIONS = sql.SQL("""
 SELECT pid, xact_start::pg_catalog.text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
@@ -74,8 +66,6 @@ WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
   AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
   AND datid OPERATOR(pg_catalog.=) {database}
 """)
-
-
 _DATABASE = "SELECT datid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
 
 

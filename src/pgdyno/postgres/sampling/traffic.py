@@ -14,7 +14,7 @@ from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.query import ask_rows
-from pgdyno.postgres.traffic_counts import Traffic
+from pgdyno.postgres.statement_counts import Traffic
 
 _SOURCE = "pg_stat_database"
 _TRAFFIC: LiteralString = """

@@ -1,24 +1,62 @@
-"""Misses counted by line and instruction, and added up by structure."""
+"""Misses counted by line and instruction, and added up by structure.
+
+The kind of a page of data is known by its own head and end. Source: src/include/storage/bufpage.h (the
+head), and the structures at the end of pages of indexes. Their two last bytes tell them apart, as in
+pg_filedump: a B-tree's are below those of the others on purpose (nbtree.h).
+"""
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from pgdyno.host.processes.code_segments import CodeSegment
+from pgdyno.host.processes.process_memory import MemoryMapping
 from pgdyno.profile.misses.lru import SplitCaches
 from pgdyno.profile.misses.traces import Accesses, accesses_in
-from pgdyno.profile.records.data_misses import StructureMisses
+from pgdyno.profile.records.microarchitecture import StructureMisses
 
 OTHERS = "others"
 _LEAST_SHARE = 0.005
 _MOST_FUNCTIONS = 3
 _LEAST_OF_STRUCTURE = 0.05
-
 Place = tuple[int, int]
 """The address of a line of data, and of an instruction."""
 Naming = Callable[[int], str]
 """From an address to a name."""
+TABLE = "table pages"
+BTREE = "B-tree pages"
+OTHER_INDEX = "pages of other indexes"
+MAP = "free space, visibility maps"
+UNKNOWN_PAGE = "pages of unknown kind"
+_HEAD = struct.Struct("<QHHHHHHI")  # pd_lsn, checksum, flags, lower, upper, special, size and version, xid
+_SIZE_BITS = 0xFF00
+_BTREE_BYTES = 16
+_LARGEST_BTREE_CYCLE = 0xFF7F  # MAX_BT_CYCLE_ID
+
+
+@dataclass(frozen=True)
+class LoadedProgram:
+    """A process's program; ``functions`` are by address before it is moved as a whole."""
+
+    path: str
+    functions: Mapping[int, str]
+    segments: Sequence[CodeSegment]
+    mappings: Sequence[MemoryMapping]
+
+    def function_at(self, address: int) -> str:
+        """Return the function of an instruction; one of a library by the library."""
+        mapping = next((one for one in self.mappings if one.has(address) and one.path), None)
+        if mapping is None:
+            return ""
+        if mapping.path != self.path:
+            return Path(mapping.path).name
+        offset = address - mapping.begin + mapping.offset
+        places = (one.address_of(offset) for one in self.segments)
+        return next((self.functions.get(place, "") for place in places if place is not None), "")
 
 
 @dataclass
@@ -79,3 +117,18 @@ def _most(functions: Counter[str]) -> tuple[str, ...]:
     least = _LEAST_OF_STRUCTURE * functions.total()
     most = functions.most_common(_MOST_FUNCTIONS)
     return tuple(name for name, count in most if name and count >= least)
+
+
+def page_kind(page: bytes) -> str:
+    """Return the kind of a page of a little-endian server."""
+    _, _, _, lower, _, special, size_version, _ = _HEAD.unpack_from(page)
+    if size_version & _SIZE_BITS != len(page) & _SIZE_BITS or not _HEAD.size <= special <= len(page):
+        return UNKNOWN_PAGE
+    if special == len(page):  # of tables and of maps, of which only rows have pointers
+        return TABLE if lower > _HEAD.size else MAP
+    is_btree = len(page) - special == _BTREE_BYTES and _last(page) <= _LARGEST_BTREE_CYCLE
+    return BTREE if is_btree else OTHER_INDEX
+
+
+def _last(page: bytes) -> int:
+    return int.from_bytes(page[-2:], "little")

@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from pgdyno.host.activity import CPU, ActivitySample
+from pgdyno.host.host import CPU, ActivitySample
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.postgres.process.local_machine import online_cpus

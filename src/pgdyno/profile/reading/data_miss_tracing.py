@@ -13,18 +13,15 @@ from pgdyno.base.errors import MeasurementError
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
-from pgdyno.host.processes.memory_mapping import SharedArea, SharedMemory
-from pgdyno.host.processes.process_memory import read_places
+from pgdyno.host.processes.process_memory import SharedArea, SharedMemory, read_places
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.variants.variant import Variant
-from pgdyno.profile.misses.loaded_program import LoadedProgram
 from pgdyno.profile.misses.lru import SplitCaches, split_caches
-from pgdyno.profile.misses.pages import page_kind
 from pgdyno.profile.misses.structures import Structures, structures_in
-from pgdyno.profile.misses.tally import Tally, by_structure, tally
+from pgdyno.profile.misses.tally import LoadedProgram, Tally, by_structure, page_kind, tally
 from pgdyno.profile.reading.session_traces import SessionToTrace, SessionTrace, session_trace
-from pgdyno.profile.records.data_misses import DataMisses
+from pgdyno.profile.records.microarchitecture import DataMisses
 
 DATA_MISSES_LIMITS = (
     "simulated: data misses are of one session alone. No other CPU takes its lines away, as under load they "

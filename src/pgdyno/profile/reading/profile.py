@@ -14,7 +14,7 @@ from pgdyno.load.transaction_log import log_label
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.awake.awake import AwakeKeeper
+from pgdyno.measure.awake import AwakeKeeper
 from pgdyno.measure.blocks.transactions import parse_all
 from pgdyno.measure.view.awake_sentence import awake_sentence
 from pgdyno.model.experiments.experiment import Design

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.profile.records.profile_record import TransactionProfile
-from pgdyno.profile.view.flames import folded
-from pgdyno.profile.view.profile_page import render_profiles
+from pgdyno.profile.view.profile_page import folded, render_profiles
 from pgdyno.store.files import write_whole
 
 

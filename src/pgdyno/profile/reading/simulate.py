@@ -16,7 +16,7 @@ from pgdyno.base.errors import DataDirectoryError, PgdynoError, ServerError, Usa
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.machine.caches import read_caches
+from pgdyno.host.machine.cpu import read_caches
 from pgdyno.host.tracing.valgrind import Valgrind, find_valgrind, unknown_instruction
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
@@ -28,9 +28,7 @@ from pgdyno.profile.reading.layouts import named_functions, simulated_layout
 from pgdyno.profile.reading.profile import ProfileRequest, profile
 from pgdyno.profile.reading.session_traces import SessionToTrace
 from pgdyno.profile.reading.simulated_sessions import simulated_run
-from pgdyno.profile.records.code_layout import TextLayout
-from pgdyno.profile.records.data_misses import DataMisses
-from pgdyno.profile.records.microarchitecture import Microarchitecture
+from pgdyno.profile.records.microarchitecture import DataMisses, Microarchitecture, TextLayout
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.profile.simulated_caches import SimulatedCaches, simulated_caches
 from pgdyno.profile.simulation import SimulatedRun, of_simulation

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.control_connection import ControlConnection
-from pgdyno.postgres.sampling.statement_times import CountedTimes, read_statement_times
+from pgdyno.postgres.sampling.statement_statistics import CountedTimes, read_statement_times
 from pgdyno.profile.records.profile_record import StatementTime
 from pgdyno.profile.shapes import by_shape
 

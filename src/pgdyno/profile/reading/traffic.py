@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.base.errors import MeasurementError
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.process.local_machine import online_cpus
@@ -18,8 +18,8 @@ from pgdyno.postgres.sampling.session_looks import (
     read_session_pids,
     read_session_totals,
 )
-from pgdyno.profile.counted_messages import uncounted_share
 from pgdyno.profile.cycles import Counters, Cycle, Sampled, Window
+from pgdyno.profile.parts import uncounted_share
 from pgdyno.profile.stacks import Stack
 
 _LOOK_EVERY_S = 0.2

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pgdyno.profile.records.code_layout import TextLayout
-from pgdyno.profile.records.data_misses import DataMisses
-from pgdyno.profile.records.microarchitecture import Microarchitecture
+from pgdyno.profile.records.microarchitecture import DataMisses, Microarchitecture, TextLayout
 
 SHOWN_SHARE = 0.02
 """Of a transaction's time: below it, advice is not worth a line. Arbitrary."""

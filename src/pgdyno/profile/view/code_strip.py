@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgdyno.base import numbers
-from pgdyno.profile.records.code_layout import PAGE_BYTES, TextLayout
+from pgdyno.profile.records.microarchitecture import PAGE_BYTES, TextLayout
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.report.charts.heat_strip import HeatCell, Strip, heat_strips
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption

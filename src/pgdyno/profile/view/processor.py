@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.base import numbers
-from pgdyno.profile.records.data_misses import DataMisses
 from pgdyno.profile.records.microarchitecture import (
     INSTRUCTIONS,
     L1D_MISSES,
+    DataMisses,
     EventCount,
     Mean,
     Microarchitecture,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
-from pgdyno.profile.records.profile_record import AccountGroup, TransactionProfile
+from pgdyno.base.terminal import printable
+from pgdyno.profile.records.profile_record import AccountGroup, StackCount, TransactionProfile
 from pgdyno.profile.view.code_strip import code_figures, code_notes
-from pgdyno.profile.view.flames import flames
 from pgdyno.profile.view.processor import processor_notes, processor_tables
 from pgdyno.profile.view.profile_text import (
     account_table,
@@ -32,6 +33,18 @@ _LEAST_FLAME = 0.003  # of all samples: narrower ones would not be seen
 _MOST_FUNCTIONS = 30
 _HEATS = [(f"more than {least:.2%}" if least else "less", style_of(least * 1.01 or 1e-9)) for least in STEPS]
 _STYLES = {one: f"shade-{place}" for place, one in enumerate(AccountGroup)}
+_SEPARATORS = str.maketrans({";": ":", " ": "_"})
+"""Of folded stacks, which names of functions must not have."""
+
+
+@dataclass(frozen=True)
+class Flame:
+    """A function in all stacks that begin alike. Units: samples; ``depth`` counts from the outermost, 0."""
+
+    function: str
+    start: int
+    samples: int
+    depth: int
 
 
 @dataclass(frozen=True)
@@ -116,3 +129,27 @@ def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:
 
 def _shown(us: float, profile: TransactionProfile) -> str:
     return f"{us:z,.0f} µs, {us / profile.latency.us:z.1%}"
+
+
+def folded(stacks: Sequence[StackCount]) -> Iterator[str]:
+    """Yield a line per stack, as flamegraph.pl and speedscope read them: ``a;b;c 12``."""
+    for one in stacks:
+        names = ";".join(printable(frame or "?").translate(_SEPARATORS) for frame in one.frames)
+        yield f"{names or '?'} {one.samples}"
+
+
+def flames(stacks: Sequence[StackCount], least: int) -> tuple[Flame, ...]:
+    """Return the functions of stacks that are in order, without those of fewer than ``least`` samples."""
+    return tuple(_flames(stacks, least, 0, 0))
+
+
+def _flames(stacks: Sequence[StackCount], least: int, depth: int, start: int) -> Iterator[Flame]:
+    for function, grouped in groupby(
+        stacks, lambda one: one.frames[depth] if depth < len(one.frames) else None
+    ):
+        alike = list(grouped)
+        samples = sum(one.samples for one in alike)
+        if function is not None and samples >= least:
+            yield Flame(function, start, samples, depth)
+            yield from _flames(alike, least, depth + 1, start)
+        start += samples

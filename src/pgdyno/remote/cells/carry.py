@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pgdyno import __version__
 from pgdyno.base import numbers
 from pgdyno.base.errors import RemoteHostError
-from pgdyno.model.cells.cell import CellHosts
-from pgdyno.model.cells.greeting import await_greeting
+from pgdyno.model.cells.cell import CellHosts, await_greeting
 from pgdyno.remote.carried_command import ALIVE, ALIVE_S, INTERRUPT, SILENCE_S, CarriedCommand
 from pgdyno.remote.cells.ssh_words import explained
 from pgdyno.remote.channel import Channel, opened_channel

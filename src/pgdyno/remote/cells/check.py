@@ -32,7 +32,7 @@ from pgdyno.model.cells.check import (
 from pgdyno.remote.answers import FactsAnswer, Failed, WakeUpAnswer
 from pgdyno.remote.cells.findings import judged
 from pgdyno.remote.cells.own_address import is_this_machine
-from pgdyno.remote.cells.probing import PROBE_S, asked_clock, probed
+from pgdyno.remote.cells.reach import PROBE_S, asked_clock, probed
 from pgdyno.remote.cells.ssh_words import explained
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand

@@ -10,8 +10,8 @@ from pgdyno.base.errors import HostsFileError
 from pgdyno.host.files.trusted_files import require_trusted
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.remote.inventory import read_inventory
+from pgdyno.store.files import open_plain
 from pgdyno.store.hosts_file import cell_of, read_hosts_file
-from pgdyno.store.plain_file import open_plain
 
 _PURPOSE = "it decides which programs ssh runs here, as you"
 _ROLES = "put hosts into the groups [server] and [load], or give them pgdyno_role=server and pgdyno_role=load"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +15,11 @@ from pgdyno.base.errors import RemoteHostError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
 from pgdyno.model.cells.cell import CellHost, CellHosts
-from pgdyno.model.cells.check import NetworkProbe
-from pgdyno.remote.answers import FactsAnswer
+from pgdyno.model.cells.check import ClockOffset, NetworkProbe
+from pgdyno.remote.answers import FactsAnswer, Failed
+from pgdyno.remote.cells.clock import ClockExchange, clock_offset
 from pgdyno.remote.cells.load_program import LoadProgram
 from pgdyno.remote.cells.own_address import own_address
-from pgdyno.remote.cells.probing import PROBE_S, asked_clock, probed
 from pgdyno.remote.cells.ssh_words import explained
 from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner
 from pgdyno.remote.load_sysbench import NOT_INSTALLED, SYSBENCH_DOES_NOT_RUN
@@ -27,6 +29,12 @@ from pgdyno.remote.ssh import by_hand
 _FACTS_S, _VERSION_S = 30.0, 120.0
 _GRACE_S = 10.0
 _NOEXEC = os.strerror(errno.EACCES)
+_EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
+_LISTEN_LIMIT_S = 10.0
+_PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's: 1.5 s when nothing is wrong
+_LATER_S = 5.0  # how much longer the server's runner may take: it has its own end, after 10 s
+PROBE_S = _LISTEN_LIMIT_S + _PROBE_LIMIT_S + _LATER_S
+"""What a probe takes at most."""
 
 
 @dataclass(frozen=True)
@@ -201,3 +209,41 @@ def _explained(
 def _after(said: str, words: str) -> str:
     """Return the rest of the line in which our program has said something; nothing if it has not."""
     return words.partition(said)[2].partition("\n")[0].strip()
+
+
+def asked_clock(runner: Runner) -> ClockOffset:
+    """Return how far a host's clock is ahead of ours, and how long words to it and back take."""
+    return clock_offset([_exchange(runner) for _ in range(_EXCHANGES)])
+
+
+def _exchange(runner: Runner) -> ClockExchange:
+    began_ns = time.monotonic_ns()  # first: what comes between the two is within the round trip then
+    sent_ns = time.time_ns()
+    theirs_ns = runner.clock()
+    return ClockExchange(sent_ns, theirs_ns, time.monotonic_ns() - began_ns)
+
+
+def probed(server: Runner, load: Runner, address: str, port: int, server_name: str) -> NetworkProbe | Unknown:
+    """Measure a connection to an address of the server's; port 0 stands for any that is free.
+
+    Raises: RemoteHostError if the server's host is lost.
+    """
+    server.limit(_LISTEN_LIMIT_S)
+    listening = server.listen(address, port)
+    if isinstance(listening, Failed):
+        return Unknown(f"{server_name} cannot listen on {address}: {listening.error}")
+    token = secrets.token_hex(16)
+    load.limit(_PROBE_LIMIT_S)
+    server.limit(_PROBE_LIMIT_S + _LATER_S)  # so that a slow load host is not its fault
+    server.begin_accepting(token)
+    try:
+        found = load.probe(address, listening.port, token)
+    except RemoteHostError as error:
+        found = Failed(error=error.message)
+    accepted = server.accepted()
+    if isinstance(found, Failed):
+        return Unknown(f"no connection to {address} port {listening.port}: {found.error}")
+    if isinstance(accepted, Failed):
+        return Unknown(f"the connection to {address} was lost: {accepted.error}")
+    rates = (accepted.to_server_bytes_per_s, found.from_server_bytes_per_s)
+    return NetworkProbe(found.round_trip_s, *rates, accepted.peer)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.report.charts.labels import fitted
+from pgdyno.report.charts.marks import fitted
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text
 
 _ROW_PX, _BAR_PX, _TOP_PX = 24.0, 14.0, 8.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.report.charts.labels import fitted
+from pgdyno.report.charts.marks import fitted
 from pgdyno.report.charts.svg import Caption, box, drawing, group, tag, text
 
 _ROW_PX, _LEAST_LABEL_PX = 17.0, 44.0

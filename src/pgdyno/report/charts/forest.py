@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pgdyno.model.experiments.verdict import Decision, Interval
-from pgdyno.report.charts.labels import BOLD_PX, fitted
-from pgdyno.report.charts.marks import decision_mark
+from pgdyno.report.charts.marks import BOLD_PX, decision_mark, fitted
 from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, tag, text
 

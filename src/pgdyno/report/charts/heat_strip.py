@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pgdyno.report.charts.labels import fitted
+from pgdyno.report.charts.marks import fitted
 from pgdyno.report.charts.svg import Caption, box, drawing, group, tag, text
 
 _CELL_PX, _GAP_PX, _LABEL_PX, _BETWEEN_PX = 8.0, 1.0, 18.0, 12.0

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.charts.labels import BOLD_PX, fitted
-from pgdyno.report.charts.marks import arm_class, arm_shape, mark
+from pgdyno.report.charts.marks import BOLD_PX, arm_class, arm_shape, fitted, mark
 from pgdyno.report.charts.scales import (
     LinearScale,
     RatioScale,

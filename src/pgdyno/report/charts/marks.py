@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from pgdyno.model.experiments.verdict import Decision
@@ -9,7 +11,6 @@ from pgdyno.report.charts.svg import tag
 
 ARM_STYLES = 7
 """How many arms have a colour of their own (``arm-0`` is the baseline); more arms repeat them."""
-
 _SHAPES = ("circle", "square", "diamond", "triangle", "plus")
 _QUARTER_TURNS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # cosine and sine
 _DECISION_SHAPES = {
@@ -18,6 +19,11 @@ _DECISION_SHAPES = {
     Decision.EQUIVALENT: "diamond",
     Decision.INCONCLUSIVE: "circle",
 }
+_EM_PER_CHARACTER = 0.56
+"""Average advance of a proportional sans-serif, on the wide side: DejaVu Sans, the widest common fall-back,
+has 0.60 for lower-case text; Segoe UI, Roboto and San Francisco have 0.50–0.53."""
+BOLD_PX = 14.5
+"""The size to reckon with for 13 px in bold, which is about a tenth wider."""
 
 
 def mark(shape: str, x: float, y: float, radius: float, class_: str, title: str | None = None) -> Markup:
@@ -58,3 +64,34 @@ def _corners(shape: str, x: float, y: float, radius: float) -> list[tuple[float,
         return [(x + a * c - b * s, y + a * s + b * c) for c, s in _QUARTER_TURNS for a, b in quarter]
     tip = size if shape == "down" else -size
     return [(x, y + tip), (x + size, y - tip * 0.75), (x - size, y - tip * 0.75)]
+
+
+def fitted(content: str, room_px: float, font_px: float = 13.0) -> str:
+    """Return the text, with its middle left out where it would be longer than ``room_px``.
+
+    The ends are kept, because names of variants and workloads differ there.
+    """
+    room = max(3, int(room_px / (font_px * _EM_PER_CHARACTER)))
+    if len(content) <= room:
+        return content
+    head = (room - 1) // 2
+    return f"{content[: room - 1 - head]}…{content[-head:]}"
+
+
+def spread(places: Sequence[float], gap_px: float, low: float, high: float) -> list[float]:
+    """Return places near the wanted ones, in the same order, ``gap_px`` apart where low … high has room.
+
+    Pushes down from the top, then up from the bottom: each label moves as little as its neighbours force.
+    """
+    if not places:
+        return []
+    gap = min(gap_px, (high - low) / max(1, len(places) - 1)) if len(places) > 1 else gap_px
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    result = list(places)
+    above = low - gap
+    for index in order:
+        result[index] = above = max(places[index], above + gap)
+    below = high + gap
+    for index in reversed(order):
+        result[index] = below = min(result[index], below - gap)
+    return result

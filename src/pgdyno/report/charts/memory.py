@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from pgdyno.base import numbers
 from pgdyno.model.plans.plan import MemoryProof
-from pgdyno.report.charts.labels import fitted
+from pgdyno.report.charts.marks import fitted
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text
 
 _BAR_Y, _BAR_PX, _HEIGHT_PX = 24.0, 26.0, 76.0

@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from pgdyno.base import numbers
 from pgdyno.model.experiments.step_record import Stall
-from pgdyno.report.charts.labels import BOLD_PX, fitted
-from pgdyno.report.charts.marks import arm_class
+from pgdyno.report.charts.marks import BOLD_PX, arm_class, fitted
 from pgdyno.report.charts.scales import LinearScale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text
 

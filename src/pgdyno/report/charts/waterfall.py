@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from pgdyno.base import numbers
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.report.charts.labels import BOLD_PX, fitted
+from pgdyno.report.charts.marks import BOLD_PX, fitted
 from pgdyno.report.charts.scales import RatioScale, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
 from pgdyno.measure.view.words import SIGNS, direction_hint, metric_of
-from pgdyno.model.experiments.fleet import Fleet, FleetComparison
-from pgdyno.model.experiments.fleet_order import MACHINE_NAME
+from pgdyno.model.experiments.fleet import MACHINE_NAME, Fleet, FleetComparison
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.report.charts.forest import ForestGroup, forest_plot
 from pgdyno.report.charts.svg import Caption
@@ -32,14 +31,12 @@ from pgdyno.results.fleets.fleet_words import (
     title,
 )
 from pgdyno.results.fleets.run_fleet import kept_bundles
-from pgdyno.results.given_experiment import given_experiment
 from pgdyno.results.report import drawing, file_name
+from pgdyno.results.stored import given_experiment
 from pgdyno.store.files import write_whole
 from pgdyno.store.fleet_file import read_fleet_file
 
 _WHAT = "these experiments"
-
-
 _PAGE = "fleet.html.j2"
 
 

@@ -18,7 +18,7 @@ from pgdyno.base.errors import LockHeldError, MeasurementError, PgdynoError, Sto
 from pgdyno.host.files.lock import exclusive_lock
 from pgdyno.measure.design.isolation import split_cpus
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet import FleetOrder, MachineOrder
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.remote.dask_scheduler import DaskScheduler, task_is_wanted
 from pgdyno.remote.pgdyno_command import allowed_cpus, run_pgdyno
@@ -81,23 +81,11 @@ def _bundle(experiment: str) -> bytes:
 
 
 _MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
-
-
 _TURN_S = 1.0  # arbitrary
-
-
 _NAMED = 8  # machines in a line
-
-
 _AWAITED = "waiting for workers with these resources"
-
-
 Answers: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[str, object]]]
-
-
 """Yields each of these machines with its answer, or the error in place of it."""
-
-
 Say: TypeAlias = Callable[[str], None]
 
 

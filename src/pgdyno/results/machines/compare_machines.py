@@ -9,7 +9,6 @@ from pgdyno.base import numbers
 from pgdyno.measure.view.words import SIGNS
 from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.elements.html import render
-from pgdyno.results.given_experiment import given_experiment
 from pgdyno.results.machines.machine_comparison import compare_machines
 from pgdyno.results.machines.machine_tables import (
     SCOPE,
@@ -24,11 +23,10 @@ from pgdyno.results.machines.machine_tables import (
     withheld,
 )
 from pgdyno.results.report import drawing
+from pgdyno.results.stored import given_experiment
 from pgdyno.store.files import write_whole
 
 _WHAT = "these experiments"
-
-
 _PAGE = "machines.html.j2"
 
 

@@ -47,23 +47,11 @@ from pgdyno.stats.decision import adjust, decide_apart
 from pgdyno.stats.sample import Sample
 
 _SECONDS_PER_HOUR = 3600
-
-
 _MHZ_PER_GHZ = 1000
-
-
 _DISTURBED = VoidThresholds().steal_share
-
-
 """An experiment's own limit is higher where the machine was disturbed throughout."""
-
-
 _SIMULATED = "SIMULATED: "
-
-
 """How the note of an experiment begins whose figures were made up and not measured."""
-
-
 _MOST_NAMED = 8
 
 

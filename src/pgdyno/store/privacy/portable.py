@@ -17,8 +17,7 @@ from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import Effect, Layer, Risk
 from pgdyno.postgres.secrets import REDACTED
 from pgdyno.store.privacy.portable_facts import portable_host, portable_server, portable_setting
-from pgdyno.store.privacy.portable_text import portable_text
-from pgdyno.store.privacy.redaction import SETTING_VALUES, rewritten, setting_name
+from pgdyno.store.privacy.redaction import SETTING_VALUES, portable_text, rewritten, setting_name
 
 _NAME_MEMBERS = frozenset(
     {

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from pgdyno.postgres.secrets import REDACTED, is_postgresqls, redacted
-from pgdyno.store.privacy.portable_text import portable_text
+from pgdyno.store.privacy.redaction import portable_text
 
 LEFT_OUT = "left out of the bundle"
 

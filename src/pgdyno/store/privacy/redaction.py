@@ -1,18 +1,41 @@
 """Remove secrets from an experiment before display: passwords, keys, commands with them. Pure.
 
-It works on the document, so that a fact or a note added tomorrow is covered as well. What leaves the machine
-loses more: see ``portable.py``.
+It works on the document, so that a fact or a note added tomorrow is covered as well. What leaves the
+machine loses more: see ``portable.py``.
+
+Paths, addresses and quoted names are removed from free texts. Texts are what people and servers wrote:
+questions, notes, log lines. The rules are for texts only; facts go by a list, see ``portable_facts.py``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pgdyno.postgres.secrets import redacted
+from pgdyno.postgres.secrets import REDACTED, redacted
 
 SETTING_VALUES = ("setting", "boot_val", "reset_val", "value", "current", "requested", "effective")
 """Members that hold a value of the setting named by ``name`` or ``key`` beside them."""
+_QUOTED_OR_WORD = r"(?:'(?:[^'\\]|\\.)*'|[^\s,;)]+)"
+_URI = re.compile(r"postgres(?:ql)?://[^\s\"']+", re.IGNORECASE)
+_CONNECTION_WORD = re.compile(
+    r"\b(host|hostaddr|user|dbname|passfile|service|servicefile|sslkey|sslcert|sslrootcert|sslpassword|krbsrvname)"
+    rf"(\s*=\s*){_QUOTED_OR_WORD}",
+    re.IGNORECASE,
+)
+_QUOTED_NAME = re.compile(
+    r"\b(at|from|host|role|user|database|schema|relation|table|tablespace|index|function)"
+    r"(\s+)\"[^\"]*\"",
+    re.IGNORECASE,
+)
+"""Names in the messages of PostgreSQL and of pgdyno."""
+_IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?(?![\w.-])")
+_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){3,7}[0-9A-Fa-f]{0,4}(?:/\d{1,3})?(?![\w:])")
+_CONTROL_GROUP = re.compile(r"/sys/fs/cgroup/(?:[^\s,;:/]+/)*([^\s,;:/]+)")
+_INTERFACE = re.compile(r"(/sys/class/net)/[^\s,;:/]+")
+_PATH = re.compile(r"(?<![\w/.:~…*-])/[\w.@%+~$-][^\s'\",:;)]*")
+_PUBLIC_PATH = re.compile(r"/(proc|sys|dev/shm)(/|$)|/(etc|usr/lib)/os-release$")
 
 
 def without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,3 +81,18 @@ def _plain_settings(
     settings: Mapping[str, str], setting: Callable[[str, str], str], text: Callable[[str], str]
 ) -> dict[str, str]:
     return {name: text(setting(name, value)) for name, value in settings.items()}
+
+
+def portable_text(text: str) -> str:
+    """Return a text without secrets, connections, quoted names, places and addresses."""
+    text = redacted("", _URI.sub(f"postgresql://{REDACTED}", text))
+    text = _CONNECTION_WORD.sub(rf"\1\2{REDACTED}", text)
+    text = _QUOTED_NAME.sub(rf'\1\2"{REDACTED}"', text)
+    return _IPV6.sub("(address)", _IPV4.sub("(address)", _without_places(text)))
+
+
+def _without_places(text: str) -> str:
+    """Leave only the kernel's own paths, and in these no units and no network interfaces."""
+    text = _CONTROL_GROUP.sub(r"/sys/fs/cgroup/…/\1", text)
+    text = _INTERFACE.sub(r"\1/…", text)
+    return _PATH.sub(lambda match: match[0] if _PUBLIC_PATH.match(match[0]) else "(path)", text)

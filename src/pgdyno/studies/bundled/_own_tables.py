@@ -13,8 +13,7 @@ from math import ceil
 
 from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.bundled_study import Option, separated
-from pgdyno.model.experiments.own_tables import name_on_own_tables
-from pgdyno.model.experiments.workload import SCHEMAS, DriverScript, Workload
+from pgdyno.model.experiments.workload import SCHEMAS, DriverScript, Workload, name_on_own_tables
 
 SHARED, OWN = "shared", "own"
 _KINDS = (SHARED, OWN)

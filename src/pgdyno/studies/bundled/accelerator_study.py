@@ -1,7 +1,7 @@
 """The accelerator's study of 2023: a server as it comes against the same server accelerated, layer by layer.
 
 The published table has unmodified sysbench's read-only and read-write throughput before and after, with the
-load on a host of its own (``--cell``); ``measure/view/before_and_after.py`` has its form. Each layer is
+load on a host of its own (``--cell``); ``measure/view/cards.py`` has its form. Each layer is
 measured here on top of those before it; nothing is decided or applied, which ``accelerate`` is for.
 """
 

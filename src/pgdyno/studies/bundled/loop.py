@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from pgdyno.model.experiments.bundled_study import BundledStudy, Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design, VoidThresholds
-from pgdyno.model.experiments.loop import (
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import (
     AGGREGATE,
     BESIDE,
     C_LOOP,
@@ -26,11 +27,11 @@ from pgdyno.model.experiments.loop import (
     ONE_QUERY,
     PLPGSQL_LOOP,
     SCHEMA,
+    Statement,
+    Workload,
     load_name,
+    name_on_own_tables,
 )
-from pgdyno.model.experiments.own_tables import name_on_own_tables
-from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.studies.bundled._own_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
 
 # A loop ends when it ends: a block is one turn. Clients share the server's CPUs, as in the published study.

@@ -17,9 +17,7 @@ from pgdyno.model.experiments.experiment import Design, ResetPolicy
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, PREFIX, REFRESHES, THROUGHPUT_RUN, scale_text
 from pgdyno.model.experiments.workload import TpchStep, Workload
-from pgdyno.workload.tpch.queries import NUMBERS
-from pgdyno.workload.tpch.streams import MOST_STREAMS, usual_streams
-from pgdyno.workload.tpch.tables import data_set
+from pgdyno.workload.tpch.queries import MOST_STREAMS, NUMBERS, data_set, usual_streams
 
 _NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER_RUN, THROUGHPUT_RUN)
 _USUAL_SCALE = 0.1

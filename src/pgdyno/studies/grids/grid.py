@@ -18,9 +18,9 @@ from pgdyno.measure.verdicts.sharing_cost import sharing_costs
 from pgdyno.measure.verdicts.transaction_split import transaction_splits
 from pgdyno.measure.view.words import effect_text, symbol
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.loop import AGGREGATE, BESIDE, issuer_and_words
-from pgdyno.model.experiments.loop import CURVES as LOOP_CURVES
 from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.workload import AGGREGATE, BESIDE, issuer_and_words
+from pgdyno.model.experiments.workload import CURVES as LOOP_CURVES
 from pgdyno.postgres.guc import normalise
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption

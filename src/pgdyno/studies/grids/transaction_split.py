@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
 from pgdyno.measure.verdicts.transaction_split import TimePart, TransactionSplit
-from pgdyno.model.experiments.loop import C_LOOP, CLIENT, PLPGSQL_LOOP
+from pgdyno.model.experiments.workload import C_LOOP, CLIENT, PLPGSQL_LOOP
 from pgdyno.report.elements.tables import NOTHING, Table, columns
 from pgdyno.stats.amount import Amount
 

@@ -13,8 +13,7 @@ from pgdyno.base import numbers
 from pgdyno.base.text import sentence
 from pgdyno.measure.verdicts.analysis import BACKGROUND_RATE_ASKED, MissedRate, missed_rate
 from pgdyno.measure.view.series import arm_series, blocks_of, typical
-from pgdyno.measure.view.step_names import step_names, step_workloads
-from pgdyno.measure.view.words import direction_hint, metric_of, symbol
+from pgdyno.measure.view.words import direction_hint, metric_of, step_names, step_workloads, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Interval, Verdict

@@ -72,11 +72,7 @@ FIELDS: Mapping[str, str] = {
     "p50": "median of the rates second by second",
     "p99": "rate that was reached in 99 % of the seconds",
 }
-
-
 """All but the 21st, ``tag``, which is the variant's name."""
-
-
 _NUMBER_FROM_WHICH_OURS_FOLLOWS = "cpupq"
 
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from pgdyno.base import numbers
 from pgdyno.measure.view.series import SeriesEstimate, estimates
-from pgdyno.measure.view.step_names import step_names
-from pgdyno.measure.view.words import symbol
+from pgdyno.measure.view.words import step_names, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, TPCH_RUNS, TpchFacts

@@ -4,6 +4,16 @@ The variance of a candidate's rounds about their mean, over all candidates, has 
 the next one to be judged after its first round, where its own rounds alone could say nothing. The incumbent's
 rounds beside the default would add many more, and are left out once there are others: two servers that are
 tuned alike have their noise in common, a tuned one and the default do not (measured: 1 % and 4 %).
+
+Rounds that would show what is lost in the noise:
+
+    symbol  meaning                                                              unit
+    σ       noise of one round, of ln(candidate / default)                       1
+    e       gain to be shown: the largest mean so far, 2 % at least              1
+    n       rounds of a proof whose 95 % interval excludes 0 in four of five     rounds
+
+A mean of n rounds has the standard error σ/√n. Its interval reaches 1.96 of these to each side, and four of
+five means lie no more than 0.84 of them below the truth: n = ((1.96 + 0.84) σ / e)².
 """
 
 from __future__ import annotations
@@ -11,14 +21,32 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from pgdyno.model.tuning.tuning import Trial
+from pgdyno.tune.search.race import MOST_ROUNDS, WRONGLY_WON, half_width
 
 SIDE_BY_SIDE = 0.01  # a guess for the beginning; measured on a machine with two CPUs: 0.005 … 0.015
 ONE_AFTER_THE_OTHER = 0.04  # arbitrary, of whole trials of 10 s: four times as much; not measured
 _EXPECTED_BESIDE_THE_DEFAULT = 0.04  # measured there
 _WEIGHT = 3.0  # of the guess, in degrees of freedom
 _ENOUGH = 4  # degrees of freedom of candidates that took several rounds
+_LEAST_WANTED = math.log(1.02)  # what is worth a restart of a server
+_STANDARD_ERRORS = 1.96 + 0.84
+_FEWEST_ROUNDS = 5  # of a proof
+
+
+@dataclass(frozen=True)
+class LostInNoise:
+    """Noise that hides all effects so far. All but ``rounds`` are logarithms of ratios of throughput.
+
+    A configuration's rounds show gains from ``least_gain`` on; a proof of ``wanted`` takes ``rounds``.
+    """
+
+    noise: float
+    least_gain: float
+    wanted: float
+    rounds: int
 
 
 def noise_of(trials: Iterable[Trial], expected: float = SIDE_BY_SIDE) -> float:
@@ -68,3 +96,18 @@ def _beside_the_default(trials: Sequence[Trial]) -> list[list[float]]:
 
 def _leads(trial: Trial) -> list[float]:
     return [one.to_incumbent for one in trial.rounds]
+
+
+def lost_in_noise(trials: Sequence[Trial]) -> LostInNoise | None:
+    """Return the noise if no trial is told from the default; None if one is, or none has a figure."""
+    means = {one.number: one.gain for one in trials if one.rounds and one.gain is not None}
+    if not means:
+        return None
+    noise, rounds = noise_to_default(trials), {one.number: len(one.rounds) for one in trials}
+    if any(abs(mean) > half_width(rounds[number], noise, WRONGLY_WON) for number, mean in means.items()):
+        return None
+    wanted = max(_LEAST_WANTED, *means.values())
+    needed = math.ceil((_STANDARD_ERRORS * noise / wanted) ** 2)
+    return LostInNoise(
+        noise, half_width(MOST_ROUNDS, noise, WRONGLY_WON), wanted, max(_FEWEST_ROUNDS, needed)
+    )

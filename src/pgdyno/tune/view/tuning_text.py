@@ -21,16 +21,12 @@ _ENDED = {
     TrialState.CLOSE: "no clear difference from the best",
     TrialState.RUNNING: "interrupted",
 }
-
-
 _PROVEN = {
     Decision.BETTER: "faster",
     Decision.WORSE: "slower",
     Decision.EQUIVALENT: "as fast",
     Decision.INCONCLUSIVE: "not decided",
 }
-
-
 _SHOWN_CHANGES = 4
 
 

@@ -17,13 +17,12 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.parameters import Parameters
 from pgdyno.workload.capture.row_use import RowUse
-from pgdyno.workload.capture.seen_ties import Place, tied_as_seen
 from pgdyno.workload.capture.statements import TransactionPart, executable
-from pgdyno.workload.capture.ties import tied
+from pgdyno.workload.capture.ties import Place, tied, tied_as_seen
 from pgdyno.workload.capture.transactions import SeenTransaction
 
 _BEGIN, _COMMIT = "begin", "commit"

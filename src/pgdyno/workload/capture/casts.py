@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgdyno.model.experiments.captured import ColumnValue
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.parameters import parameters_of
 
 _NUMBERS = frozenset({"smallint", "integer", "bigint", "numeric", "real", "double precision", "oid"})

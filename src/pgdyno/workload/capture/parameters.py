@@ -24,8 +24,8 @@ from pgdyno.model.experiments.captured import (
     SameValue,
     Uuid,
 )
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.scopes import column_of, columns_of
 from pgdyno.workload.capture.syntax import number_of, parameter_count, tree, within_wrapping, without_wrapping
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from pgdyno.model.experiments.captured import CapturedWorkload, ColumnValue, Parameter, ReturnedValue
-from pgdyno.postgres.table_columns import Column
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.workload.capture.scopes import column_of, columns_of
 from pgdyno.workload.capture.syntax import tree
 

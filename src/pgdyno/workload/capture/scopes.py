@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from pgdyno.postgres.table_columns import Column
+from pgdyno.postgres.catalogued_tables import Column
 
 _QUERIES = (exp.Select, exp.Update, exp.Delete, exp.Insert)
 

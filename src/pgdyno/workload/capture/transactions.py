@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.postgres.sighting import Sighting
+from pgdyno.postgres.statement_counts import Sighting
 from pgdyno.workload.capture.statements import QUERIES_OR_WITHIN, TransactionPart
 
 _SAME = 0.05  # counts that differ by less are taken for equal: snapshots cut transactions apart

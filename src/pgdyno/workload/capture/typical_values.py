@@ -24,7 +24,7 @@ from pgdyno.model.experiments.captured import (
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import ColumnStatistics
-from pgdyno.workload.capture.quoted_texts import array_text
+from pgdyno.workload.capture.literals import array_text
 
 Value: TypeAlias = str | Unknown | None
 """The text of a value; None is NULL."""

@@ -24,15 +24,13 @@ from pgdyno.model.experiments.captured import (
     Quantity,
     SameValue,
 )
-from pgdyno.postgres.sighting import Sighting
-from pgdyno.postgres.statement_counts import NewCounts, Seen
-from pgdyno.postgres.table_columns import Column
+from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.postgres.statement_counts import NewCounts, Seen, Sighting
 from pgdyno.workload.capture.calls import KeptValues, Statements, control
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
 from pgdyno.workload.capture.row_use import RowUse, row_use
 from pgdyno.workload.capture.scopes import column_of
-from pgdyno.workload.capture.seen_ties import Place
 from pgdyno.workload.capture.statements import (
     QUERIES_OR_WITHIN,
     Replayable,
@@ -45,27 +43,16 @@ from pgdyno.workload.capture.statements import (
     shown,
 )
 from pgdyno.workload.capture.syntax import number_of, parameter_count, tree, within_wrapping
+from pgdyno.workload.capture.ties import Place
 from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
 
 # Not time: durations in a log have the waits of commits, which pg_stat_statements does not count.
 _COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
-
-
 _MOSTLY = 0.95  # of the calls: a statement that returns a row so often is taken to return one always
-
-
 _WITHOUT_CONSTANTS = "its constants are not known, and no parameters can take their place"
-
-
 _NOT_SEEN = "it belongs into a transaction, and was not seen in one"
-
-
 _SQUASHED = re.compile(r"\$(\d+)\s*/\*, \.\.\. \*/")
-
-
 _LONGEST = 1000  # arbitrary: parameters of a list
-
-
 _FEWER_ROWS = (exp.Limit, exp.Fetch, exp.Offset, exp.Group, exp.AggFunc, exp.Distinct)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from pgdyno.postgres.linked_table import Link
+from pgdyno.postgres.catalogued_tables import Link
 
 
 class OpenLinks:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pgdyno.postgres.linked_table import (
+from pgdyno.postgres.catalogued_tables import (
     AllRows,
     ByHash,
     ByLinkHash,

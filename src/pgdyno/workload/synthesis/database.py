@@ -26,23 +26,11 @@ from pgdyno.workload.synthesis.ordering import Ordering, kept_share
 from pgdyno.workload.synthesis.rows import Determined, DrawnColumns, TableRows
 
 KEPT_WHOLE = 1000
-
-
 """Rows of a table up to which no share is taken of them: lists of countries would lose their meaning."""
-
-
 UNKNOWN_ROWS = 100
-
-
 """Rows of a table that was never analysed."""
-
-
 _ROW_BYTES = 24 + 4  # header and line pointer
-
-
 _DEPENDENT = 0.5  # arbitrary: below, columns are as good as independent
-
-
 _NEARLY = -0.9  # arbitrary: of the number of distinct values as pg_stats has it
 
 

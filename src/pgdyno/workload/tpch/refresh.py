@@ -15,8 +15,8 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.random import Generator as Random
 
-from pgdyno.workload.tpch.domains import INSTRUCTIONS, PRIORITIES, SHIP_MODES
-from pgdyno.workload.tpch.tables import exact_rows
+from pgdyno.workload.tpch.queries import exact_rows
+from pgdyno.workload.tpch.query_parameters import INSTRUCTIONS, PRIORITIES, SHIP_MODES
 
 _FIRST_DAY, _LAST_DAY = date(1992, 1, 1), date(1998, 8, 2)  # of orders: 151 days before the end of 1998
 _TODAY = date(1995, 6, 17)

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds.compiling.regression import REGRESSION, run_suite, suites_of, with_tests
-from pgdyno.builds.run.making import Making
+from pgdyno.builds.making import Making
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,

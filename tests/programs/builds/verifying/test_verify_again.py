@@ -20,7 +20,7 @@ from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds.needs import prerequisites
-from pgdyno.builds.patching import catalogue
+from pgdyno.builds.patching import patches as catalogue
 from pgdyno.builds.product.manifest import AppliedPatch, Manifest, Passed, Patched, Verified, read_manifest
 from pgdyno.builds.verifying import verify_again
 from pgdyno.builds.verifying.verify_again import Verify, verify_build

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.cache import Cache
+from pgdyno.host.host import Cache
 from pgdyno.host.tracing.valgrind import Valgrind, find_valgrind, output_of, trace_of, unknown_instruction
 from pgdyno.profile.callgrind import TAKEN, parse_callgrind
 from pgdyno.profile.misses.lru import SplitCaches, split_caches

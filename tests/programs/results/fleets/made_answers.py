@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.golden.synthetic_fleet import fleet
 
-from pgdyno.model.experiments.fleet_order import MachineOrder
+from pgdyno.model.experiments.fleet import MachineOrder
 from pgdyno.remote.dask_scheduler import task_is_wanted
 from pgdyno.results.bundle import export_bundle
 

@@ -19,7 +19,7 @@ from tests.fix_servers import wait_until
 from tests.programs.results.fleets.made_answers import Made
 
 from pgdyno.base.errors import RefusedError, RemoteHostError
-from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet import FleetOrder, MachineOrder
 from pgdyno.remote.dask_scheduler import TlsFiles, dask_scheduler
 from pgdyno.results.fleets.run_fleet import (
     MachineOutcome,

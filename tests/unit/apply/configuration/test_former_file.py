@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.apply.configuration.former_file import former_content, kept
+from pgdyno.apply.configuration.foreign_edits import former_content, kept
 from pgdyno.base.errors import StorageError
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from pgdyno.apply.session.reload import reload_and_wait
+from pgdyno.apply.session.restart import reload_and_wait
 
 NOON = 1_795_521_600.0
 

@@ -12,7 +12,7 @@ from pgdyno.builds.compilers.clang import Clang
 from pgdyno.builds.compilers.gcc import Gcc
 from pgdyno.builds.compiling.build_plan import BuildPlan
 from pgdyno.builds.optimise.bolt import Bolt
-from pgdyno.builds.patching.catalogue import Patch
+from pgdyno.builds.patching.patches import Patch
 from pgdyno.builds.source.extensions import Extensions, ExtensionTree
 from pgdyno.builds.spec.configure_options import plan_options
 from pgdyno.builds.spec.foreign import Foreign

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import UsageError
-from pgdyno.builds.patching.catalogue import Patch
-from pgdyno.builds.patching.patched_tree import apply_patches
+from pgdyno.builds.patching.patches import Patch, apply_patches
 from pgdyno.builds.patching.unified_diff import FileChange, Hunk
 
 

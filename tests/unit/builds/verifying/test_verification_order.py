@@ -11,7 +11,7 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.run.making import Making
+from pgdyno.builds.making import Making
 from pgdyno.builds.verifying import verification
 from pgdyno.builds.verifying.verification import Candidate, _Verifying, verify
 from pgdyno.postgres.process.account import caller

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.base.facts import Unknown
-from pgdyno.host.files.kernel_text import chosen, cpu_list, flag, key_values, kilobytes, number, size_bytes
+from pgdyno.host.files.kernel_files import chosen, cpu_list, flag, key_values, kilobytes, number, size_bytes
 
 
 @pytest.mark.parametrize(

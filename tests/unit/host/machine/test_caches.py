@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.host.cache import Cache
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.machine.caches import read_caches
+from pgdyno.host.host import Cache
+from pgdyno.host.machine.cpu import read_caches
 
 DIRECTORY = "sys/devices/system/cpu/cpu0/cache"
 

@@ -13,10 +13,10 @@ import pytest
 from pgdyno.base.errors import UsageError
 from pgdyno.load import driver, sysbench
 from pgdyno.load._contract import LoadRequest, Target
-from pgdyno.load.away.hosts_turns import HostsTurns
 from pgdyno.load.drained import DrainedTurns
 from pgdyno.load.driver import ArmTarget
 from pgdyno.load.driver_process import DriverProcess
+from pgdyno.load.hosts_turns import HostsTurns
 from pgdyno.measure.arenas.arm import Arm, RunningServer
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.on_load_hosts import parts_of, placed_on

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.measure.blocks.attribution import ArmCount
 from pgdyno.measure.blocks.blocks import (
     arm_block,

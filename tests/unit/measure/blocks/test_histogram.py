@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pgdyno.measure.blocks.histogram import Histogram
-from pgdyno.measure.blocks.histogram_text import decode, encode
+from pgdyno.measure.blocks.histogram import Histogram, decode, encode
 from pgdyno.measure.blocks.tail import tail_mean
 
 THEIRS = "HISTFAAAADp4nJNpmSzMwMAgyQABzFCaEURcm7yEwf4DRICJhZXpNdcNlmZRJpa//EwbLVg2ezH93s7IBAAbEAvL"

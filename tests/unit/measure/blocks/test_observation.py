@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pgdyno.base.errors import MeasurementError
-from pgdyno.host.host_cpu import HostCpu
+from pgdyno.host.host import HostCpu
 from pgdyno.measure.arenas.arm import meter_values
 from pgdyno.measure.blocks.observation import ObservedArm, ObservedBlock, ObservedRun, build_blocks
 from pgdyno.measure.blocks.transactions import Transactions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.host.activity import ActivitySample, Wait
+from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.measure.blocks.stalls import busy_backends, find_stalls, wait_shares
 from pgdyno.model.experiments.step_record import IntervalRecord, Stall, StallCause
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.measure.blocks.wal_ahead import wal_notes
+from pgdyno.measure.records.conclusion import wal_notes
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
 from pgdyno.model.variants.variant import Variant
 

@@ -22,7 +22,7 @@ from pgdyno.measure.decisions.plan_decision import (
 from pgdyno.measure.decisions.plan_outcome import Estimate, Outcome, Stalls
 from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.plans.terms import Terms
-from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.durability import DurabilityReading
 
 TERMS = Terms()
 ROUNDS = 14

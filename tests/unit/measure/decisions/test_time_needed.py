@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.measure.decisions.time_needed import time_needed
-from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.design.schedule import alternating
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.workload.workload_choice import find_workloads
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pgdyno.accelerate.view.watch_text import watch_text
+from pgdyno.accelerate.view import watch_text
 from pgdyno.measure.decisions.watch_decision import (
     FALSE_ALARMS,
     Watched,
@@ -18,7 +18,7 @@ from pgdyno.measure.decisions.watch_decision import (
     log_ratio,
     watched,
 )
-from pgdyno.postgres.traffic_counts import Traffic
+from pgdyno.postgres.statement_counts import Traffic
 from pgdyno.stats.sample import FloatArray, Sample
 
 WATCHES, PAIRS = 4000, 30

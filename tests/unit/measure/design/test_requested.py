@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.base.errors import UsageError
 from pgdyno.measure.design.requested import require_reachable
-from pgdyno.measure.design.trials import alternating
+from pgdyno.measure.design.schedule import alternating
 from pgdyno.model.experiments.experiment import Design, Stopping
 
 

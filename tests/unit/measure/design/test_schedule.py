@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pgdyno.measure.design.schedule import (
+    alternating,
     connection_order,
     for_arms,
     seats,
@@ -17,7 +18,6 @@ from pgdyno.measure.design.schedule import (
     window_ends,
     writing_time_s,
 )
-from pgdyno.measure.design.trials import alternating
 from pgdyno.model.experiments.experiment import Design, DesignKind, ResetPolicy
 from pgdyno.model.experiments.workload import DataSet, Step, Workload
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.host.activity import ActivitySample, Wait
+from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
-from pgdyno.load.steps.told_step import StepResult
+from pgdyno.load.told_step import StepResult
 from pgdyno.measure.blocks.published import Footprint
 from pgdyno.measure.steps.sampler import HostCounters, StepEvidence
 from pgdyno.measure.steps.steps import operations, step_record

@@ -8,8 +8,8 @@ import pytest
 from tests.golden.synthetic import experiment as of_a_plan
 
 from pgdyno.measure.verdicts.at_load import latencies_at_load, rates_at_load
-from pgdyno.model.experiments.at_load import AtLoad, LatencyAtLoad
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.verdict import AtLoad, LatencyAtLoad
 from pgdyno.model.variants.variant import Variant
 
 P50, P99 = "latency_ms_p50", "latency_ms_p99"

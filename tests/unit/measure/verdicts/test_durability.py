@@ -13,7 +13,7 @@ from pgdyno.measure.verdicts.consistency import contradictions
 from pgdyno.measure.verdicts.durability import breaches, doubts, is_hopeless, warnings, withhold
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.model.variants.durability_reading import DurabilityReading
+from pgdyno.model.variants.durability import DurabilityReading
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.page import render_page
 from pgdyno.results.verdict_text import verdict_table

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 from tests.golden.synthetic import experiment as synthetic
 
-from pgdyno.measure.decisions.gate import gate_code
 from pgdyno.measure.decisions.plan_decision import PlanState, decide_plan
+from pgdyno.measure.decisions.plan_outcome import gate_code
 from pgdyno.measure.decisions.stopping import is_finished
 from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.measure.verdicts.contrasts import contrast_intervals

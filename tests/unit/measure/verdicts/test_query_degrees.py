@@ -13,7 +13,7 @@ from tests.golden.synthetic_tpch import NAMES, experiment_of
 from pgdyno.measure.verdicts.query_degrees import QueryDegrees, query_degrees
 from pgdyno.model.experiments.scaling import Knee
 from pgdyno.model.experiments.tpch import TpchFacts
-from pgdyno.postgres.plan_shape import PlanNode
+from pgdyno.postgres.plan_document import PlanNode
 
 
 def only(found: Sequence[QueryDegrees]) -> QueryDegrees:

@@ -11,8 +11,7 @@ import pytest
 from tests.golden.synthetic_layers import experiment
 from tests.unit.measure.verdicts.test_part_worths import system
 
-from pgdyno.measure.view.attribution_table import attribution_figure
-from pgdyno.measure.view.attribution_text import attribution_text, remark
+from pgdyno.measure.view.attribution_text import attribution_figure, attribution_text, remark
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.page import render_page

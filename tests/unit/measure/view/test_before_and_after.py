@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.measure.view.before_and_after import before_and_after
+from pgdyno.measure.view.cards import before_and_after
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict

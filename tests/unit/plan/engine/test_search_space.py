@@ -13,7 +13,7 @@ from pgdyno.model.variants.durability import DURABILITY_LOCK
 from pgdyno.plan.engine.planner import PlanRequest, make_plan
 from pgdyno.plan.engine.search_space import space_of
 from pgdyno.plan.levers import load
-from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.postgres.statements import CommitGrouping
 from pgdyno.tune.search.samplers import load as load_samplers
 from pgdyno.tune.search.shortening import shorten
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.sharing_memory import Memory, with_pools_for, with_smaller_buffers
+from pgdyno.plan.engine.sharing import Memory, with_pools_for, with_smaller_buffers
 
 GB, MB = 1 << 30, 1 << 20
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

@@ -11,8 +11,7 @@ from tests.fix_settings import host_of, server_of
 from pgdyno.base.errors import UsageError
 from pgdyno.base.facts import Unknown, unknown
 from pgdyno.cli.levers import command
-from pgdyno.model.plans.lever import LeverEntry
-from pgdyno.model.plans.plan import Layer
+from pgdyno.model.plans.plan import Layer, LeverEntry
 from pgdyno.plan import levers
 from pgdyno.plan.engine.resources import Figures, resources_of
 from pgdyno.plan.inspection.inspect import InspectedServer, Inspection

@@ -10,7 +10,7 @@ from tests.fix_settings import GB, MB, host_of, server_of, set_by, settings_of
 
 from pgdyno.base.facts import Fact, unknown
 from pgdyno.host.host import Host, HugePagePool
-from pgdyno.host.page_compression import PageCompression
+from pgdyno.host.probes import PageCompression
 from pgdyno.model.plans.plan import Effect, Risk
 from pgdyno.plan import levers
 from pgdyno.plan.engine.effective import EffectiveSettings

@@ -8,8 +8,8 @@ import pytest
 from tests.fix_settings import server_of
 
 from pgdyno.base.errors import SettingError
-from pgdyno.model.plans.builds import KnownBuild
 from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.recipe import KnownBuild
 from pgdyno.plan import levers
 from pgdyno.plan.engine.planner import PlanRequest, make_plan
 from pgdyno.plan.levers._contract import LeverModule, PlanLine, Skipped

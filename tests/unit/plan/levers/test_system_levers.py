@@ -10,7 +10,7 @@ from tests.fix_settings import GB, MB, host_of, server_of
 
 from pgdyno.base.facts import Fact, unknown
 from pgdyno.host.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
-from pgdyno.host.page_compression import PageCompression
+from pgdyno.host.probes import PageCompression
 from pgdyno.model.plans.plan import Effect, Risk
 from pgdyno.plan import levers
 from pgdyno.plan.engine.effective import EffectiveSettings

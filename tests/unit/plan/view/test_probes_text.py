@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.base.facts import Fact, unknown
 from pgdyno.host.probes import Probes, WakeUp
-from pgdyno.plan.view.probes_text import probes_text
+from pgdyno.plan.view.host_text import probes_text
 
 CPUS = "CPU 0 wakes a process on CPU 1, median of 300"
 

@@ -8,7 +8,7 @@ import struct
 import pytest
 
 from pgdyno.base.facts import Unknown
-from pgdyno.postgres.inspection.atomics import count_atomics, read_atomics
+from pgdyno.postgres.inspection.program import count_atomics, read_atomics
 from pgdyno.postgres.server import Atomics
 
 AARCH64, X86_64 = 183, 62

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.postgres.planner.parallel_rule import threshold_for, workers_by_children, workers_by_size
+from pgdyno.postgres.planner.parallel_plan import threshold_for, workers_by_children, workers_by_size
 
 GIB_PAGES = 131072  # of 8 kB
 DEFAULT = 1024  # 8 MB

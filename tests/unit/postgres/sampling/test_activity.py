@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.activity import ActivitySample, Wait
+from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.postgres.sampling import activity
 from pgdyno.postgres.sampling.activity import ActivitySampling, sample_of
 

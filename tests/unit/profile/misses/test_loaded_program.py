@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pgdyno.host.processes.code_segment import CodeSegment
-from pgdyno.host.processes.memory_mapping import MemoryMapping
-from pgdyno.profile.misses.loaded_program import LoadedProgram
+from pgdyno.host.processes.code_segments import CodeSegment
+from pgdyno.host.processes.process_memory import MemoryMapping
+from pgdyno.profile.misses.tally import LoadedProgram
 
 
 def mapped(begin: int, end: int, path: str = "", offset: int = 0) -> MemoryMapping:

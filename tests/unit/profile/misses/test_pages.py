@@ -1,4 +1,4 @@
-"""Kinds of pages, made by hand as bufpage.h has them."""
+"""Kinds of tally, made by hand as bufpage.h has them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from pgdyno.profile.misses import pages
-from pgdyno.profile.misses.pages import page_kind
+from pgdyno.profile.misses import tally
+from pgdyno.profile.misses.tally import page_kind
 
 SIZE, VERSION = 8192, 4
 
@@ -25,17 +25,17 @@ def special(length: int, last: int) -> tuple[int, bytes]:
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        (page(24 + 4, SIZE), pages.TABLE),
-        (page(24, SIZE), pages.MAP),
-        (page(40, *special(16, 0)), pages.BTREE),
-        (page(40, *special(16, 0xFF7F)), pages.BTREE),  # the largest cycle of a vacuum
-        (page(40, *special(16, 0xFF80)), pages.OTHER_INDEX),  # hash
-        (page(40, *special(16, 0xFF81)), pages.OTHER_INDEX),  # GiST
-        (page(40, *special(8, 0x0002)), pages.OTHER_INDEX),  # GIN
-        (page(28, 16384, size=16384), pages.TABLE),
-        (b"\0" * SIZE, pages.UNKNOWN_PAGE),
-        (page(28, SIZE - 1024, size=SIZE * 2)[:SIZE], pages.UNKNOWN_PAGE),  # of a server with other pages
-        (page(28, 4), pages.UNKNOWN_PAGE),
+        (page(24 + 4, SIZE), tally.TABLE),
+        (page(24, SIZE), tally.MAP),
+        (page(40, *special(16, 0)), tally.BTREE),
+        (page(40, *special(16, 0xFF7F)), tally.BTREE),  # the largest cycle of a vacuum
+        (page(40, *special(16, 0xFF80)), tally.OTHER_INDEX),  # hash
+        (page(40, *special(16, 0xFF81)), tally.OTHER_INDEX),  # GiST
+        (page(40, *special(8, 0x0002)), tally.OTHER_INDEX),  # GIN
+        (page(28, 16384, size=16384), tally.TABLE),
+        (b"\0" * SIZE, tally.UNKNOWN_PAGE),
+        (page(28, SIZE - 1024, size=SIZE * 2)[:SIZE], tally.UNKNOWN_PAGE),  # of a server with other pages
+        (page(28, 4), tally.UNKNOWN_PAGE),
     ],
 )
 def test_a_page_tells_its_kind(content: bytes, kind: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pgdyno.profile.misses.lru import LruCache, SplitCaches
 from pgdyno.profile.misses.structures import Blocks, Region, Structures
 from pgdyno.profile.misses.tally import OTHERS, Tally, by_structure, tally
-from pgdyno.profile.records.data_misses import StructureMisses
+from pgdyno.profile.records.microarchitecture import StructureMisses
 
 TRACE = b"I  00001000,4\n L 00010000,8\n L 00020000,8\nI  00001004,4\n S 00010008,8\n L 00030000,8\n"
 STRUCTURES = Structures(

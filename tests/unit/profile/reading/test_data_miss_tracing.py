@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import MeasurementError
-from pgdyno.host.cache import Cache
 from pgdyno.host.files.tree import Tree
+from pgdyno.host.host import Cache
 from pgdyno.profile.misses.lru import SplitCaches
 from pgdyno.profile.reading.data_miss_tracing import require_traceable
 from pgdyno.profile.reading.session_traces import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.profile.records.profile_record import StackCount
-from pgdyno.profile.view.flames import Flame, flames, folded
+from pgdyno.profile.view.profile_page import Flame, flames, folded
 
 STACKS = (
     StackCount(("main", "run"), 10),

@@ -6,9 +6,18 @@ from dataclasses import replace
 
 from tests.unit.profile.view.test_profile_page import HOSTILE, PROFILE
 
-from pgdyno.profile.records.code_layout import Elsewhere, HotCode, PageHeat, TextLayout
-from pgdyno.profile.records.data_misses import DataMisses, StructureMisses
-from pgdyno.profile.records.microarchitecture import EventCount, Mean, Microarchitecture, SlotShare
+from pgdyno.profile.records.microarchitecture import (
+    DataMisses,
+    Elsewhere,
+    EventCount,
+    HotCode,
+    Mean,
+    Microarchitecture,
+    PageHeat,
+    SlotShare,
+    StructureMisses,
+    TextLayout,
+)
 from pgdyno.profile.view.code_strip import by_origin, code_notes, code_table
 from pgdyno.profile.view.processor import processor_notes, processor_tables
 from pgdyno.profile.view.profile_page import render_profiles

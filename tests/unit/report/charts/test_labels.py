@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.report.charts.labels import fitted, spread
+from pgdyno.report.charts.marks import fitted, spread
 
 
 def test_text_that_fits_is_left_alone() -> None:

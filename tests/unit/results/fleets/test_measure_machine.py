@@ -9,7 +9,7 @@ import pytest
 from tests.golden.synthetic_fleet import fleet
 
 from pgdyno.base.errors import LockHeldError, MeasurementError
-from pgdyno.model.experiments.fleet_order import MachineOrder
+from pgdyno.model.experiments.fleet import MachineOrder
 from pgdyno.results.bundle import export_bundle, verify_bundle
 from pgdyno.results.bundle_import import import_bundle
 from pgdyno.results.fleets.run_fleet import measure_machine

@@ -13,7 +13,7 @@ from tests.golden.synthetic_fleet import fleet, on_machine
 from pgdyno.base.errors import LockHeldError, MeasurementError
 from pgdyno.host.files.lock import exclusive_lock
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.fleet_order import FleetOrder, MachineOrder
+from pgdyno.model.experiments.fleet import FleetOrder, MachineOrder
 from pgdyno.results.bundle import export_bundle
 from pgdyno.results.fleets.run_fleet import MachineOutcome, fleet_directory, run_fleet
 from pgdyno.store.bundle import pack_bundle

@@ -13,11 +13,10 @@ from tests.fix_settings import MAJORS, settings_of
 from tests.golden.synthetic import HOST, SERVER, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
-from pgdyno.measure.decisions.load_hosts_notes import with_load_hosts
+from pgdyno.measure.decisions.notes import with_load_hosts
 from pgdyno.model.cells.cell import CellHost, HostRole
-from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.experiment import Experiment, LoadHosts, SettingDifference
 from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
-from pgdyno.model.experiments.load_hosts import LoadHosts
 from pgdyno.model.experiments.step_record import Stall, StallCause
 from pgdyno.model.plans.plan import Effect
 from pgdyno.model.variants.variant import Variant

@@ -10,7 +10,7 @@ from pgdyno.model.experiments.experiment import Design, ResetPolicy
 from pgdyno.model.experiments.tpch import scale_text
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled.tpch import study, workloads
-from pgdyno.workload.tpch.streams import ORDERS, usual_streams
+from pgdyno.workload.tpch.queries import ORDERS, usual_streams
 
 
 def test_22_queries_two_refresh_functions_and_two_runs_are_measured_on_restored_data() -> None:

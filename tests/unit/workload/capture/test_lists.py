@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.workload import Lengthened, lengthened
 
 COLUMNS = (

@@ -17,8 +17,8 @@ from pgdyno.model.experiments.captured import (
     SameValue,
     Uuid,
 )
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.postgres.table_columns import Column
 from pgdyno.workload.capture.parameters import parameters_of
 
 ID, OWNER, BALANCE, NAME = (

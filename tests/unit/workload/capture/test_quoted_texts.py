@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgdyno.workload.capture.literals import in_place_of_parameters
-from pgdyno.workload.capture.quoted_texts import array_text, quoted_text, unquoted_text
+from pgdyno.workload.capture.literals import array_text, in_place_of_parameters, quoted_text, unquoted_text
 
 
 @pytest.mark.parametrize(

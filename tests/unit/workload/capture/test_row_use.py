@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.postgres.table_columns import Column
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.workload.capture.row_use import RowUse, row_use
 
 ID = Column("public", "orders", "id", "bigint", is_key=True, is_visible=True)

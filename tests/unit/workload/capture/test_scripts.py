@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.captured import Between, CapturedCall, Constant, Parameter, SameValue
 from pgdyno.workload.capture.scripts.expression import Drawn, ExpressionError, evaluate
-from pgdyno.workload.capture.scripts.script import read_script
-from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad
+from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad, read_script
 
 TPCB = """\
 -- as pgbench has it

@@ -10,7 +10,7 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
-from pgdyno.postgres.table_columns import Column
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.workload.capture.row_use import RowUse
 from pgdyno.workload.capture.ties import tied
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pgdyno.postgres.sighting import Sighting
+from pgdyno.postgres.statement_counts import Sighting
 from pgdyno.workload.capture.statements import TransactionPart
 from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group
 

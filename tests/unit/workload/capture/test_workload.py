@@ -17,9 +17,8 @@ from pgdyno.model.experiments.captured import (
     ReturnedValue,
     SameValue,
 )
-from pgdyno.postgres.sighting import Sighting
-from pgdyno.postgres.statement_counts import NewCounts, Seen
-from pgdyno.postgres.table_columns import Column
+from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.postgres.statement_counts import NewCounts, Seen, Sighting
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL
 from pgdyno.workload.capture.transactions import SeenTransaction
 from pgdyno.workload.capture.workload import Observation, Told, assemble

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.postgres.linked_table import KeyColumn, Link, Relation
+from pgdyno.postgres.catalogued_tables import KeyColumn, Link, Relation
 from pgdyno.workload.subset.completion import OpenLinks
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pgdyno.postgres.linked_table import (
+from pgdyno.postgres.catalogued_tables import (
     AllRows,
     ByHash,
     ByLinkHash,

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from pgdyno.workload.tpch.domains import COLORS, NATIONS
 from pgdyno.workload.tpch.queries import NUMBERS, query_text, template, validation_parameters
-from pgdyno.workload.tpch.query_parameters import draw_parameters
+from pgdyno.workload.tpch.query_parameters import COLORS, NATIONS, draw_parameters
 
 DRAWS = [draw_parameters((7, draw), 100) for draw in range(400)]
 BRAND = re.compile("Brand#[1-5][1-5]")

@@ -48,7 +48,7 @@ from pgdyno.plan.levers._contract import (
     lines_or_skipped,
     propose,
 )
-from pgdyno.postgres.commit_grouping import ENOUGH_CLIENTS, CommitGrouping
+from pgdyno.postgres.statements import ENOUGH_CLIENTS, CommitGrouping
 
 SHARED_ALREADY = 1.5  # arbitrary: commits per flush from which on they meet without waiting
 LONGEST_US = 100_000  # commit_delay's maximum

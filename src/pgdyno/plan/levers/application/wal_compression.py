@@ -41,7 +41,7 @@ from collections.abc import Sequence
 
 from pgdyno.base import numbers
 from pgdyno.base.facts import Unknown
-from pgdyno.host.page_compression import LZ4, PageCompression
+from pgdyno.host.probes import LZ4, PageCompression
 from pgdyno.plan.levers._contract import (
     Layer,
     Lever,

@@ -16,25 +16,15 @@ from pgdyno.workload.capture.logs.sequences import MOST_KINDS, LoggedSession, Se
 from pgdyno.workload.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
 from pgdyno.workload.capture.logs.values import Values
 from pgdyno.workload.capture.protocol import note_on_protocols
-from pgdyno.workload.capture.seen_ties import Place
 from pgdyno.workload.capture.statements import TransactionPart, is_about_statistics, is_query
+from pgdyno.workload.capture.ties import Place
 from pgdyno.workload.capture.transactions import SeenTransaction
 
 _MOST_CALLS = 200  # of a statement: arbitrary; what is equal in them is equal in all
-
-
 _MOST_PLACES = 100  # of a transaction that are compared, and of a call: arbitrary
-
-
 _MOST_PAIRS = 200_000  # in all: they take some ten megabytes
-
-
 _LONGEST = 100  # characters of a value
-
-
 _EQUAL = 0.95  # of the calls: some transactions may do otherwise
-
-
 _VARIED = 5  # values: constants that happen to be the same are no tie
 
 
@@ -80,23 +70,11 @@ class Equalities:
 
 
 _MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
-
-
 _MOST_PAUSES = 100_000  # the first of them: they are distributed as all
-
-
 _OURS = "pgdyno"  # how the names of pgdyno's own sessions begin
-
-
 _FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
-
-
 _CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
-
-
 _CONTROL = (TransactionPart.BEGIN, TransactionPart.END)
-
-
 _CHAINS = re.compile(r"\bAND\s+CHAIN\b", re.IGNORECASE)
 
 

@@ -13,7 +13,7 @@ from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.planner import plan_one
 from pgdyno.plan.engine.resources import Figures, proven_host, resources_of
 from pgdyno.plan.levers._contract import PlanContext, PlanLine, Skipped
-from pgdyno.postgres.commit_grouping import CommitGrouping
+from pgdyno.postgres.statements import CommitGrouping
 
 SLOW = CommitGrouping("sysbench-read-write", clients=16, commits=1200, flushes=1000, flush_us=1501.0)
 

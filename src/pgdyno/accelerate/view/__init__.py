@@ -1,1 +1,0 @@
-"""Whether a plan pays, as text and for the page. Pure."""

@@ -1,1 +1,0 @@
-"""Programs that are run, and stages that are kept."""

@@ -1,1 +1,0 @@
-"""Turns of pgdyno-driver on other hosts."""

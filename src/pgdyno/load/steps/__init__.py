@@ -1,1 +1,0 @@
-"""Steps of longer workloads, by pgdyno-driver."""

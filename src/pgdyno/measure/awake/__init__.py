@@ -1,1 +1,0 @@
-"""Keeping idle CPUs awake."""

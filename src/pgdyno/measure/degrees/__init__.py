@@ -1,1 +1,0 @@
-"""Parallel workers: required, planned and launched."""
