@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from tests.fix_progress import Remembered
 
-from pgdyno.builds import parts as parts_of_a_build
 from pgdyno.builds import stages as build_stages
+from pgdyno.builds.build import PARTS as USUAL_PARTS
 from pgdyno.builds.build import build as build_from
 from pgdyno.builds.build_request import BuildRequest
 from pgdyno.builds.making import Stage
@@ -116,7 +116,7 @@ def run_it(installation: Installation, _: Installation, environment: Mapping[str
 
 
 PARTS = replace(
-    parts_of_a_build.PARTS, check_settings=lambda *_: None, train=run_it, verify=lambda *_: VERIFIED
+    USUAL_PARTS, check_settings=lambda *_: None, train=run_it, verify=lambda *_: VERIFIED
 )
 """Neither settings, nor training, nor verification take a server."""
 
