@@ -19,6 +19,7 @@ from pathlib import Path
 from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import Lines
 from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.load_hosts import FromCell
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.variants.variant import Variant
@@ -51,7 +52,7 @@ def measured(workload: str, budget_s: float, seed: int, cell_file: Path | None) 
         find_workloads((workload,)),
         Design(seed=seed),
         budget_s,
-        cell=read_cell(cell_file) if cell_file else None,
+        load_from=FromCell(read_cell(cell_file)) if cell_file else None,
     )
     return compare((Variant("default"), Variant("default")), conditions, Lines())
 

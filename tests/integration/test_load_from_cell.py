@@ -206,6 +206,7 @@ import json, sys
 from pathlib import Path
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.load_hosts import FromCell
 from pgdyno.workload.workload_choice import find_workloads
 from pgdyno.tune.tune import tune
 from pgdyno.tune.tune_request import TuneRequest
@@ -216,8 +217,8 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.remote.cells.given_cell import read_cell
 workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
-cell = read_cell(Path(sys.argv[1]))
-conditions = Conditions(embedded(), workloads, design, cell=cell, as_booted=AS_ASKED)
+load_from = FromCell(read_cell(Path(sys.argv[1])))
+conditions = Conditions(embedded(), workloads, design, load_from=load_from, as_booted=AS_ASKED)
 tuning = tune(TuneRequest(conditions, Variant("default"), 1.0, most_trials=1), Lines(), _Spoken()).tuning
 print(json.dumps([tuning.notes, len(tuning.trials[0].rounds), tuning.experiment]))
 """

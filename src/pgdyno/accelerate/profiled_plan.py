@@ -62,7 +62,7 @@ def baseline_profiles(
 
     Load from other hosts is not profiled: its clients' work and the network's are not seen from here.
     """
-    if conditions.cell is not None:
+    if conditions.load_from is not None:
         return (), (_NOT_PROFILED,)
     found, notes = list[TransactionProfile](), list[str]()
     for one in _requests(base, conditions):

@@ -6,20 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import click
-
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._server_options import warn
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.measure.conditions import Conditions
     from pgdyno.model.cells.cell import CellHosts
-
-allow_fewer_option = click.option(
-    "--allow-fewer",
-    is_flag=True,
-    help="With --cell: when a load host is lost, go on at once with the others. Otherwise it is waited for.",
-)
 
 
 def refuse_beside_cell(given: Mapping[str, object]) -> None:
@@ -37,15 +30,13 @@ def warn_of_load(command: str, cell: CellHosts) -> None:
     warn(f"{cell.server.name} issues any load itself: {command} takes none from load hosts yet ({hosts})")
 
 
-def on_cell(conditions: Conditions, cell: CellHosts | None, *, allows_fewer: bool) -> Conditions:
+def loaded_from(conditions: Conditions, source: LoadSource | None) -> Conditions:
     """Return conditions with the load hosts of a cell, if there is one.
 
     Raises: UsageError for workloads that they cannot issue; those of an experiment file are read later.
     """
-    from pgdyno.measure.load_hosts.load_from_cell import require_issuable
-
-    if cell is None:
+    if source is None:
         return conditions
     if conditions.workloads:
-        require_issuable(cell, conditions.workloads.values(), conditions.design)
-    return replace(conditions, cell=cell, allows_fewer=allows_fewer)
+        source.require_issuable(conditions.workloads.values(), conditions.design)
+    return replace(conditions, load_from=source)

@@ -18,6 +18,7 @@ from pgdyno.cli._load_hosts import warn_of_load
 from pgdyno.cli.output import Relayed
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.cells.cell import CellHosts
 
 WORDS = "pgdyno.words"
@@ -30,7 +31,7 @@ _WORKLOAD_FILE = ".toml"
 
 
 def with_cell(command: click.Command) -> click.Command:
-    """Return a command that also takes ``--cell``. If its load comes from there, it is given the cell."""
+    """Return a command that also takes ``--cell``. If its load comes from there, it is given the source."""
     name = command.name or ""
     is_loaded = name in LOADED_BY_CELL
     option = click.Option(
@@ -40,19 +41,40 @@ def with_cell(command: click.Command) -> click.Command:
         help=f"{_WHERE}, with load from its load hosts {_GUIDE}" if is_loaded else f"{_WHERE} {_GUIDE}",
     )
     made, own = copy.copy(command), command.callback
-    made.params = [*command.params[:-1], option, command.params[-1]]  # --json is the last one
+    options = [_allow_fewer(), option] if is_loaded else [option]
+    made.params = [*command.params[:-1], *options, command.params[-1]]  # --json is the last one
 
     def run(*, cell_file: Path | None, **options: Any) -> object:
         assert own is not None  # noqa: S101 — all commands have one
-        if cell_file is None and options.get("allow_fewer"):
-            raise UsageError(
-                "--allow-fewer is for load hosts, and there are none", hint=f"name them: {_OPTION} FILE"
-            )
         cell = None if cell_file is None else _cell_here(name, cell_file)
-        return own(cell=cell, **options) if is_loaded else own(**options)
+        if not is_loaded:
+            return own(**options)
+        return own(load_from=_load_source(cell, allows_fewer=options.pop("allow_fewer")), **options)
 
     made.callback = run
     return made
+
+
+def _allow_fewer() -> click.Option:
+    return click.Option(
+        ["--allow-fewer"],
+        is_flag=True,
+        help="With --cell: when a load host is lost, go on at once with the others. "
+        "Otherwise it is waited for.",
+    )
+
+
+def _load_source(cell: CellHosts | None, *, allows_fewer: bool) -> LoadSource | None:
+    """Return the cell's load hosts; None without a cell. Raises: UsageError."""
+    from pgdyno.measure.load_hosts import FromCell
+
+    if cell is not None:
+        return FromCell(cell, allows_fewer)
+    if allows_fewer:
+        raise UsageError(
+            "--allow-fewer is for load hosts, and there are none", hint=f"name them: {_OPTION} FILE"
+        )
+    return None
 
 
 def _cell_here(name: str, file: Path) -> CellHosts:

@@ -13,7 +13,7 @@ import click
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
-from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
+from pgdyno.cli._load_hosts import loaded_from, refuse_beside_cell
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.accelerate.beside import AttachedAcceleration
     from pgdyno.accelerate.request import AccelerateRequest
     from pgdyno.base.ports import Progress
-    from pgdyno.model.cells.cell import CellHosts
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.postgres.process.installation import Installation
 
@@ -140,7 +140,6 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 )
 @seed_option
 @as_booted_option
-@allow_fewer_option
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),
@@ -215,8 +214,7 @@ class Asked:
     phase: Phase
     seed: int
     as_booted: bool
-    cell: CellHosts | None
-    allow_fewer: bool
+    load_from: LoadSource | None
     tail: str
     allow_load: bool
     allow_restart: bool
@@ -293,7 +291,7 @@ class Asked:
                 "--patched concerns scratch servers, and --dsn names a running one",
                 hint="pgdyno switch --patched lets the server run from such a build",
             )
-        if self.cell is not None:
+        if self.load_from is not None:
             refuse_beside_cell({"--allow-load": self.allow_load})
         if self.allow_load and self.phase is Phase.CYCLE:
             raise UsageError(
@@ -366,7 +364,7 @@ class Asked:
             accepts_patches=self.patched,
         )
         return AccelerateRequest(
-            on_cell(conditions, self.cell, allows_fewer=self.allow_fewer),
+            loaded_from(conditions, self.load_from),
             Variant("default"),
             self.budget_s,
             max_loss=self.max_loss,

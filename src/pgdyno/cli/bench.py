@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._load_hosts import allow_fewer_option
 from pgdyno.cli._measuring_options import measuring_options
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.base.ports import Progress
-    from pgdyno.model.cells.cell import CellHosts
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.experiments.experiment import Experiment
 
 
@@ -31,12 +30,9 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     metavar="VARIANT",
     help="The variant to measure: [SERVER@]NAME[:setting=value,…].",
 )
-@allow_fewer_option
 @measuring_options
 @json_option
-def command(
-    variant: str, *, cell: CellHosts | None, allow_fewer: bool, is_json: bool, **options: Any
-) -> None:
+def command(variant: str, *, load_from: LoadSource | None, is_json: bool, **options: Any) -> None:
     """Measure one variant alone, without a verdict."""
     from pgdyno.cli.results import deliver
     from pgdyno.model.variants.variant import parse_variant
@@ -46,6 +42,6 @@ def command(
     parsed = parse_variant(variant)
 
     def run(progress: Progress) -> Experiment:
-        return bench(parsed, asked.conditions_on(cell, allows_fewer=allow_fewer), progress)
+        return bench(parsed, asked.conditions_on(load_from), progress)
 
     deliver(run, is_json=is_json, is_gate=asked.gate)

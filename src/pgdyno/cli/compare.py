@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._load_hosts import allow_fewer_option
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.model.cells.cell import CellHosts
+    from pgdyno.measure.arenas.load_source import LoadSource
 
 
 @click.command(
@@ -24,11 +23,10 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
 @workload_option
-@allow_fewer_option
 @measuring_options
 @json_option
 def command(
-    variants: tuple[str, ...], *, cell: CellHosts | None, allow_fewer: bool, is_json: bool, **options: Any
+    variants: tuple[str, ...], *, load_from: LoadSource | None, is_json: bool, **options: Any
 ) -> None:
     """Compare variants of a server; the first is the baseline.
 
@@ -44,5 +42,5 @@ def command(
 
     asked = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)
-    conditions = asked.conditions_on(cell, allows_fewer=allow_fewer)
+    conditions = asked.conditions_on(load_from)
     deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=asked.gate)

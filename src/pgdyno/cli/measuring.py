@@ -12,8 +12,8 @@ from pgdyno.host.awake import AS_ASKED
 from pgdyno.model.experiments.experiment import Design, Phase
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.measure.conditions import Conditions
-    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.postgres.process.installation import Installation
 
@@ -86,16 +86,16 @@ class Measuring:
         workloads = own_workloads or self.chosen_workloads()
         return self._conditions(workloads, self.design(base))
 
-    def conditions_on(self, cell: CellHosts | None, *, allows_fewer: bool) -> Conditions:
+    def conditions_on(self, load_from: LoadSource | None) -> Conditions:
         """Return the conditions, with load hosts if there are some.
 
         Raises: UsageError for options and workloads that do not go with them.
         """
-        from pgdyno.cli._load_hosts import on_cell, refuse_beside_cell
+        from pgdyno.cli._load_hosts import loaded_from, refuse_beside_cell
 
-        if cell is not None:
+        if load_from is not None:
             refuse_beside_cell({"--isolate or --no-isolate": self.isolate is not None})
-        return on_cell(self.conditions(), cell, allows_fewer=allows_fewer)
+        return loaded_from(self.conditions(), load_from)
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""

@@ -12,15 +12,15 @@ import click
 from click.core import ParameterSource
 
 from pgdyno.base.errors import PermissionNotGivenError, UsageError
-from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, refuse_beside_cell
+from pgdyno.cli._load_hosts import loaded_from, refuse_beside_cell
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.measure.conditions import Conditions
-    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.bundled_study import BundledStudy, Sizing
 
 _THE_FILES = {
@@ -106,14 +106,12 @@ _OF_CLIENTS = (
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: allow load on that server.")
 @workload_option
-@allow_fewer_option
 @measuring_options
 @json_option
 def command(
     study: str | None,
     *,
-    cell: CellHosts | None,
-    allow_fewer: bool,
+    load_from: LoadSource | None,
     is_list: bool,
     factors: tuple[str, ...],
     accept: bool,
@@ -157,11 +155,11 @@ def command(
         raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
     given = taken_out(options)
     asked = Measuring(**options)
-    _require_place_of_load(asked, cell, dsn, is_allowed=allow_load)
+    _require_place_of_load(asked, load_from, dsn, is_allowed=allow_load)
     if dsn is not None:
         _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
-    completed = partial(_completed, cell=cell, allow_fewer=allow_fewer, accept=accept)
+    completed = partial(_completed, load_from=load_from, accept=accept)
     if _is_file(Path(study)):
         refuse_all_but((), given, "an experiment file")
         _run_file(Path(study), asked, completed, is_json=is_json)
@@ -171,21 +169,19 @@ def command(
 
 
 def _require_place_of_load(
-    asked: Measuring, cell: CellHosts | None, dsn: str | None, *, is_allowed: bool
+    asked: Measuring, load_from: LoadSource | None, dsn: str | None, *, is_allowed: bool
 ) -> None:
     """Raise UsageError for options that contradict each other about where load comes from or goes."""
     if is_allowed and dsn is None:
         raise UsageError(
             "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
         )
-    if cell is not None:
+    if load_from is not None:
         refuse_beside_cell({"--dsn": dsn, "--isolate or --no-isolate": asked.isolate is not None})
 
 
-def _completed(
-    conditions: Conditions, *, cell: CellHosts | None, allow_fewer: bool, accept: bool
-) -> Conditions:
-    loaded = on_cell(conditions, cell, allows_fewer=allow_fewer)
+def _completed(conditions: Conditions, *, load_from: LoadSource | None, accept: bool) -> Conditions:
+    loaded = loaded_from(conditions, load_from)
     return replace(loaded, accepts_builds=accept)
 
 

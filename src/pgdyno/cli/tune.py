@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._load_hosts import allow_fewer_option, on_cell, warn_of_load
+from pgdyno.cli._load_hosts import loaded_from, warn_of_load
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -26,7 +26,7 @@ from pgdyno.host.awake import AS_ASKED
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.model.cells.cell import CellHosts
+    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
     from pgdyno.postgres.process.installation import Installation
     from pgdyno.tune.tune_request import TuneRequest
@@ -87,7 +87,6 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "a file *.tuning.json, of the same major version. Its figures are not used. Repeatable.",
 )
 @in_place_options
-@allow_fewer_option
 @seed_option
 @as_booted_option
 @figures_options
@@ -147,20 +146,19 @@ class _Asked:
     warm_start: tuple[str, ...]
     seed: int
     as_booted: bool
-    cell: CellHosts | None
-    allow_fewer: bool
+    load_from: LoadSource | None
     figures: StatedFigures
 
     def without_load_hosts(self) -> _Asked:
         """Return the same with load from here, and warn if there are load hosts. Raises: UsageError."""
-        if self.allow_fewer:
+        if self.load_from is not None and self.load_from.allows_fewer:
             raise UsageError(
                 "--allow-fewer is for load hosts, and a search on a running server has none",
                 hint="leave out --allow-fewer, or --dsn",
             )
-        if self.cell is not None:
-            warn_of_load("tune --dsn", self.cell)
-        return replace(self, cell=None)
+        if self.load_from is not None:
+            warn_of_load("tune --dsn", self.load_from.cell)
+        return replace(self, load_from=None)
 
     def request(self) -> TuneRequest:
         """Return the request. Raises: UsageError for options that say nothing that can be searched."""
@@ -194,7 +192,7 @@ class _Asked:
             as_booted=AS_ASKED if self.as_booted else "",
         )
         return TuneRequest(
-            conditions=on_cell(conditions, self.cell, allows_fewer=self.allow_fewer),
+            conditions=loaded_from(conditions, self.load_from),
             base=Variant("default"),
             budget_s=self.budget_s,
             plan=PlanRequest(

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pgdyno.base.ports import Progress
+from pgdyno.measure.arenas.load_source import LoadSource, Placed
+from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.decisions.stopping import Look
-from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.postgres.process.installation import Installation
 
@@ -26,6 +29,11 @@ class Conditions:
     accepts_patches: bool = False  # to PostgreSQL's source, in the builds that a plan may choose
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     look: Look | None = None  # asked once, after the fewest rounds that a verdict takes: whether to stop
-    cell: CellHosts | None = None  # whose load hosts issue the load; else this machine does
-    allows_fewer: bool = False  # whether to go on without a load host that is lost
+    load_from: LoadSource | None = None  # the hosts that issue the load; else this machine does
     as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
+
+    def placed(self, arena: ScratchArena, study: Study, progress: Progress) -> Placed:
+        """Return arena and study as they are, or with their load from other hosts. Raises: as those."""
+        if self.load_from is None:
+            return Placed(arena, study)
+        return self.load_from.placed(arena, study, self.workloads, progress)

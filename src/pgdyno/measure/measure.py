@@ -6,23 +6,21 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 from pgdyno.apply.allowed_files import require_allowed_files
-from pgdyno.apply.host_state import HostState
 from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError
 from pgdyno.base.ports import Progress
 from pgdyno.host.kernel_file import display_name
-from pgdyno.host.probing.spinners import Spinners, burstable_type
-from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.host.probing.spinners import burstable_type
+from pgdyno.measure.arenas.opening import kept_awake, open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.awake import AwakeKeeper, Keeping
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.design.requested import require_reachable
 from pgdyno.measure.design.schedule import in_trials
 from pgdyno.measure.experiment import ExperimentRun
-from pgdyno.measure.load_hosts.load_from_cell import loaded_from_cell
-from pgdyno.measure.load_hosts.lost_host import after_loss_of, load_hosts_of
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Experiment, LoadHosts
@@ -30,7 +28,7 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import require_measurable
 from pgdyno.plan.engine.sharing import MEMORY_SHARE, not_shareable
-from pgdyno.postgres.process.local_machine import available_memory_bytes, machine_claimed, online_cpus
+from pgdyno.postgres.process.local_machine import available_memory_bytes, machine_claimed
 from pgdyno.store.experiments import ExperimentStore, open_store
 
 _ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
@@ -59,36 +57,30 @@ def measure(
         ) as opened,
         closing(open_store()) as store,
     ):
-        arena, study = loaded_from_cell(opened, study, conditions, progress)
+        placed = conditions.placed(opened, study, progress)
+        arena, study = placed.arena, placed.study
         context = context or Context()
-        if conditions.cell is not None:
-            context = _loaded_from(conditions.cell, context, arena)
+        if conditions.load_from is not None:
+            context = _loaded_from(conditions.load_from.cell, context, placed.hosts)
         _require_disk(study, arena, conditions.workloads)
         _require_generators(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         require_reachable(fitting.design)
-        progress.step("measuring how long a wake-up takes")
-        kept = _keep_awake(study, conditions, arena.host_state, store)
+        arena, awake = kept_awake(arena, partial(_keeping, study, conditions, store), progress)
         context = replace(
             context,
-            awake=kept.record,
+            awake=awake,
             burstable_type=burstable_type(arena.host_state.tree),
             allowed_files=_allowed(study, conditions),
         )
-        accepting = replace(
-            arena,
-            accepts_builds=conditions.accepts_builds,
-            host_state=replace(arena.host_state, always=kept.files),
-            spin=kept.spin,
-        )
         run = ExperimentRun(
-            accepting,
+            replace(arena, accepts_builds=conditions.accepts_builds),
             store,
             progress,
             conditions.workloads,
             is_resumable=conditions.is_resumable,
             look=conditions.look,
-            after_loss=after_loss_of(conditions, study, arena, progress),
+            after_loss=placed.after_loss,
         )
         budget_s = conditions.budget_s
         if budget_s is not None:  # of which measuring wake-ups has taken some already
@@ -107,20 +99,17 @@ def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
-def _keep_awake(
-    study: Study, conditions: Conditions, host_state: HostState, store: ExperimentStore
-) -> Keeping:
+def _keeping(study: Study, conditions: Conditions, store: ExperimentStore, keeper: AwakeKeeper) -> Keeping:
     """Return how to keep idle CPUs awake; a resumed experiment keeps its way. Raises: UsageError."""
-    keeper = AwakeKeeper(host_state, Spinners(host_state.tree, online_cpus()))
     if conditions.resume:
         return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
     return keeper.find(study.variants, conditions.as_booted)
 
 
-def _loaded_from(cell: CellHosts, context: Context, arena: ScratchArena) -> Context:
+def _loaded_from(cell: CellHosts, context: Context, hosts: tuple[str, ...]) -> Context:
     """Return the context with the cell, and its load hosts by name."""
     options = {**context.options, CELL_OPTION: cell.file_name}
-    return replace(context, options=options, load_hosts=(LoadHosts(0, load_hosts_of(arena.loads)),))
+    return replace(context, options=options, load_hosts=(LoadHosts(0, hosts),))
 
 
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:

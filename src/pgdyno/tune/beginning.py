@@ -82,5 +82,5 @@ def _subject(request: TuneRequest) -> str:
     installation = request.conditions.installation
     server = "" if installation is None else f"{installation.name} {installation.version}"
     workloads = (f"{identity(one)} on {one.data_set.key}" for one in request.conditions.workloads.values())
-    place = () if request.conditions.cell is None else ("load from load hosts",)
+    place = () if request.conditions.load_from is None else ("load from load hosts",)
     return "; ".join((server, *workloads, str(request.base), *place))

@@ -109,6 +109,6 @@ def _profile_s(request: TuneRequest, budget_s: float) -> float:
 
     Neither has one whose load comes from other hosts.
     """
-    if request.resume is not None or request.conditions.cell is not None or budget_s < LEAST_BUDGET_S:
+    if request.resume is not None or request.conditions.load_from is not None or budget_s < LEAST_BUDGET_S:
         return 0.0
     return _PROFILE_S * sum(map(is_profiled, request.conditions.workloads.values()))

@@ -20,14 +20,10 @@ from pgdyno.accelerate.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.base.errors import UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.built_servers import builds_to_choose
-from pgdyno.host.probing.spinners import Spinners
-from pgdyno.measure.arenas.opening import open_scratch_arena
-from pgdyno.measure.awake import AwakeKeeper
+from pgdyno.measure.arenas.opening import kept_awake, open_scratch_arena
 from pgdyno.measure.design.parts import notes_on_parts, parts_of, taken_apart
 from pgdyno.measure.design.schedule import for_arms
 from pgdyno.measure.evidence import document_of
-from pgdyno.measure.load_hosts.load_from_cell import loaded_from_cell
-from pgdyno.measure.load_hosts.lost_host import after_loss_of
 from pgdyno.measure.measure import measure
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.experiments.study import Study
@@ -38,7 +34,7 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.lever_keys import lever_by_key, with_pages_joined
 from pgdyno.plan.engine.sharing import side_by_side, with_smaller_buffers
 from pgdyno.plan.levers import load as load_levers
-from pgdyno.postgres.process.local_machine import machine_claimed, online_cpus
+from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.store.tunings import save_tuning
 from pgdyno.tune.beginning import again, begun_search, earlier_search
@@ -125,11 +121,9 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
             conditions.installation, variants, progress, is_isolated=design.is_isolated
         ) as opened,
     ):
-        arena, study = loaded_from_cell(opened, asked, conditions, progress)
-        progress.step("measuring how long a wake-up takes")
-        keeper = AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus()))
-        kept = keeper.find((base, plan), conditions.as_booted)
-        awake = replace(arena, host_state=replace(arena.host_state, always=kept.files), spin=kept.spin)
+        placed = conditions.placed(opened, asked, progress)
+        arena, study = placed.arena, placed.study
+        awake, _ = kept_awake(arena, lambda keeper: keeper.find((base, plan), conditions.as_booted), progress)
         for workload in conditions.workloads.values():
             for variant in variants:
                 arena.load(variant, workload.data_set)
@@ -141,7 +135,7 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
             conditions.workloads,
             study.design if is_read_only else study.design.with_writing(),
             progress,
-            after_loss=after_loss_of(conditions, study, arena, progress),
+            after_loss=placed.after_loss,
             notes=[*study.notes],
         )
 

@@ -115,9 +115,7 @@ def run_it(installation: Installation, _: Installation, environment: Mapping[str
     subprocess.run([program], env={**os.environ, **environment}, check=True)
 
 
-PARTS = replace(
-    USUAL_PARTS, check_settings=lambda *_: None, train=run_it, verify=lambda *_: VERIFIED
-)
+PARTS = replace(USUAL_PARTS, check_settings=lambda *_: None, train=run_it, verify=lambda *_: VERIFIED)
 """Neither settings, nor training, nor verification take a server."""
 
 

@@ -13,14 +13,7 @@ from tests.fix_progress import Remembered
 from pgdyno.base.errors import HostsFileError, UsageError
 from pgdyno.cli.main import cli
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.conditions import Conditions
-from pgdyno.measure.load_hosts.load_from_cell import (
-    fewest_clients,
-    issuing,
-    loaded_from_cell,
-    program_of,
-    require_issuable,
-)
+from pgdyno.measure.load_hosts import FromCell, fewest_clients, issuing, program_of
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Design
@@ -89,26 +82,24 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_pgbench_issues_no_load_from_another_host() -> None:
     workloads = find_workloads(("pgbench-select",), generator="pgbench")
-    conditions = Conditions(None, workloads, Design(), cell=CELL)
     study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads))
     with pytest.raises(UsageError) as caught:
-        loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
+        FromCell(CELL).placed(cast("ScratchArena", None), study, workloads, Remembered())
     assert caught.value.message == "pgbench-select cannot be issued by a load host yet"
 
 
 def test_sysbench_issues_load_from_another_host_as_well() -> None:
     workloads = find_workloads(("sysbench-read-only",), generator="sysbench").values()
-    require_issuable(CELL, workloads, Design())
+    FromCell(CELL).require_issuable(workloads, Design())
     assert program_of(workloads, cast("ScratchArena", None)) is OWN_SYSBENCH  # no driver is looked for
 
 
 def test_each_load_host_needs_a_client() -> None:
     workloads = find_workloads(("pgbench-select",))
     cell = replace(CELL, loads=tuple(replace(CELL.loads[0], name=f"client{n}") for n in (1, 2, 3)))
-    conditions = Conditions(None, workloads, Design(clients=2), cell=cell)
-    study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads), conditions.design)
+    study = Study("compare", "", (Variant("a"), Variant("b")), tuple(workloads), Design(clients=2))
     with pytest.raises(UsageError) as caught:
-        loaded_from_cell(cast("ScratchArena", None), study, conditions, Remembered())
+        FromCell(cell).placed(cast("ScratchArena", None), study, workloads, Remembered())
     assert caught.value.message == "2 clients cannot be shared by 3 load hosts"
     assert caught.value.detail == "each needs one: client1, client2, client3"
     assert caught.value.hint == "--clients 3 or more; or keep fewer load hosts in the file"
@@ -117,7 +108,7 @@ def test_each_load_host_needs_a_client() -> None:
 def test_steps_have_their_load_from_the_first_host_however_few_their_clients() -> None:
     cell = replace(CELL, loads=tuple(replace(CELL.loads[0], name=f"client{n}") for n in (1, 2, 3)))
     workloads = insert_benchmark.workloads(Sizing({}, clients=1)).values()
-    require_issuable(cell, workloads, Design())
+    FromCell(cell).require_issuable(workloads, Design())
     assert [host.name for host in issuing(cell, workloads).loads] == ["client1"]
     assert issuing(cell, find_workloads(("pgbench-select",)).values()) is cell
 
@@ -131,5 +122,5 @@ def test_passes_of_tpch_have_no_load_from_elsewhere() -> None:
     workloads = tpch.STUDY.workloads
     assert workloads is not None
     with pytest.raises(UsageError) as caught:
-        require_issuable(CELL, workloads(Sizing({})).values(), Design())
+        FromCell(CELL).require_issuable(workloads(Sizing({})).values(), Design())
     assert caught.value.message.endswith(" cannot be issued by a load host yet")

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from tests.fix_progress import Remembered
 from tests.fix_rounds import measured_by, running_in
-from tests.unit.measure.test_rounds_of_an_experiment import WORKLOAD, Clock, NoArena
+from tests.unit.measure.test_experiment import WORKLOAD, Clock, NoArena
 
 from pgdyno.base.errors import LoadHostLostError
 from pgdyno.measure.arenas.arena import AfterLoss, Arena, Regained, end_without_host

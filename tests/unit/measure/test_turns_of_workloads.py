@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 from tests.fix_rounds import running_in
-from tests.unit.measure.test_restored_data import READS, WRITES, Seats
+from tests.unit.measure.test_rounds import READS, WRITES, Seats
 
 from pgdyno.cli.output import Lines
 from pgdyno.measure import rounds

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -17,8 +17,9 @@ from pgdyno.apply.host_state import this_host
 from pgdyno.apply.session.server_lock import LOADING, take
 from pgdyno.base.errors import GeneratorMissingError
 from pgdyno.base.ports import Progress
+from pgdyno.host.awake import Awake
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.probing.spinners import remove_left_groups
+from pgdyno.host.probing.spinners import Spinners, remove_left_groups
 from pgdyno.load._contract import Generator
 from pgdyno.load.discovery import find_driver, find_generator
 from pgdyno.measure.arenas.arm import Arm
@@ -28,6 +29,7 @@ from pgdyno.measure.arenas.datasets import DataSets
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.loop_library import LoopLibraries
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.awake import AwakeKeeper, Keeping
 from pgdyno.measure.design.isolation import CpuSplit, split_cpus
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
@@ -199,3 +201,16 @@ def _loads(place: Workspace, installation: Installation, scratch: Path, split: C
         )
 
     return Loads(place, find, partial(find_driver, scratch), scratch, split)
+
+
+def kept_awake(
+    arena: ScratchArena, keeping: Callable[[AwakeKeeper], Keeping], progress: Progress
+) -> tuple[ScratchArena, Awake]:
+    """Return the arena with idle CPUs kept awake in its trials, and the record of that.
+
+    ``keeping`` chooses: find a way, or go on as an earlier experiment did. Raises: what it raises.
+    """
+    progress.step("measuring how long a wake-up takes")
+    kept = keeping(AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus())))
+    host_state = replace(arena.host_state, always=kept.files)
+    return replace(arena, host_state=host_state, spin=kept.spin), kept.record

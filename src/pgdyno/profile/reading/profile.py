@@ -9,12 +9,10 @@ from pathlib import Path
 
 from pgdyno.base.errors import ServerError, ServerStartError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.host.probing.spinners import Spinners
 from pgdyno.load.transaction_log import log_label
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.arenas.opening import kept_awake, open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.awake import AwakeKeeper
 from pgdyno.measure.blocks.transactions import parse_all
 from pgdyno.measure.view.awake_sentence import awake_sentence
 from pgdyno.model.experiments.experiment import Design
@@ -23,7 +21,7 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant, require_durable, require_measurable
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.local_machine import machine_claimed, online_cpus
+from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.profile.reading.counters import Processes
 from pgdyno.profile.reading.cycle_sampling import CYCLE_S, ArmTurns, Profiling
 from pgdyno.profile.reading.hardware_counting import find_hardware_counters
@@ -66,10 +64,9 @@ def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionPro
             request.installation, request.variants, progress, is_isolated=request.design.is_isolated
         ) as arena,
     ):
-        progress.step("measuring how long a wake-up takes")
-        keeper = AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus()))
-        kept = keeper.find(request.variants, request.as_booted)
-        awake = replace(arena, host_state=replace(arena.host_state, always=kept.files), spin=kept.spin)
+        awake, record = kept_awake(
+            arena, lambda keeper: keeper.find(request.variants, request.as_booted), progress
+        )
         question = "Where does a transaction's time go?"
         study = Study(_NAME, question, request.variants, (request.workload.name,), request.design)
         with awake.prepared_for(study) as prepared:
@@ -79,7 +76,7 @@ def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionPro
                 if LIBRARY not in (error.detail or ""):
                     raise
                 found = _profiled(prepared, request, progress, is_counting=False)
-    said = awake_sentence(kept.record)
+    said = awake_sentence(record)
     return tuple(replace(one, remarks=(said, *one.remarks)) for one in found)
 
 

@@ -14,7 +14,7 @@ from tests.unit.measure.arenas.test_on_load_hosts import ENTRANCE, HERE, OTHER, 
 from pgdyno.base.errors import LoadHostLostError, RemoteHostError
 from pgdyno.measure.arenas.on_load_hosts import OnLoadHosts, placed_on
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
-from pgdyno.measure.load_hosts.lost_host import AfterLostHost
+from pgdyno.measure.load_hosts import AfterLostHost
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.remote.cells.load_program import sent_driver
 from pgdyno.remote.cells.reach import ReachedLoadHost

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 from tests.fix_rounds import running_in
-from tests.unit.measure.test_restored_data import READS, WRITES, Seats
+from tests.unit.measure.test_rounds import READS, WRITES, Seats
 
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm

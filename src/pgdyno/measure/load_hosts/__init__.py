@@ -1,1 +1,0 @@
-"""Load from load hosts, and rounds after one was lost."""
