@@ -1,11 +1,12 @@
-"""Docstrings name their subject: the first line has no riddle in it."""
+"""Docstrings name their subject, and prose is wrapped."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from tests.house.source import modules
+from tests.house.source import ROOT, modules
 
 RIDDLES = {
     "what": 'name the thing: "the planned value", not "what is planned"',
@@ -34,3 +35,25 @@ def test_first_lines_of_docstrings_name_their_subject() -> None:
                 place = f"{module.place}:{getattr(node, 'lineno', 1)}"
                 found.append(f'{place} says "{riddle[1]}": {RIDDLES[riddle[1].lower()]}: {first}')
     assert not found, "\n".join(found)
+
+
+def test_prose_is_wrapped_at_100_columns() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    documents += [path for name in ("guides", "decisions") for path in (ROOT / "docs" / name).glob("*.md")]
+    long = [
+        f"{path.relative_to(ROOT)}:{number} has {len(line)} columns"
+        for path in documents
+        for number, line in _prose(path.read_text(encoding="utf-8"))
+        if len(line) > 100 and " " in line.strip()[:100]
+    ]
+    assert not long, "\n".join(long)
+
+
+def _prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a document that are no code, table or heading, each with its number."""
+    is_code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and not line.startswith(("|", "#", "    ")):
+            yield number, line
