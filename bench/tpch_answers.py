@@ -2,8 +2,8 @@
 
     python -m bench.tpch_answers 0.01 0.1 1
 
-prints them as they stand in ``workload/tpch/answers.toml``. The rows are tpchgen's and the queries pgdyno's,
-and everything that computes is DuckDB.
+prints them as they stand in ``studies/bundled/tpch/answers.toml``. The rows are tpchgen's and
+the queries pgdyno's, and everything that computes is DuckDB.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 
 import duckdb
 
-from pgdyno.workload.tpch.answers import Answer, answer_of
-from pgdyno.workload.tpch.queries import NUMBERS, query_text, statements, usual_rows, validation_parameters
+from pgdyno.load.tpch_tables import data_set, filling
+from pgdyno.studies.bundled.tpch.answers import Answer, answer_of
+from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters
 
 TPCHGEN = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
 
@@ -27,8 +28,9 @@ def duckdb_rows(thousandths: int, directory: Path) -> dict[int, list[tuple[objec
     scale = ["--scale-factor", f"{thousandths / 1000:g}", "--output-dir", str(directory)]
     subprocess.run([str(TPCHGEN), "csv", "--quiet", *scale], check=True)
     with duckdb.connect() as connection:
-        connection.execute(statements("tables"))
-        for table in usual_rows(thousandths):
+        made_of = filling(data_set(thousandths))
+        connection.execute(made_of.tables)
+        for table in made_of.rows:
             connection.execute(f"COPY {table} FROM '{directory / table}.csv' (HEADER)")
         return {
             number: connection.execute(

@@ -21,8 +21,7 @@ WHATEVER_ELSE_RUNS = VoidThresholds(steal_share=1.0, foreign_cpu_share=1.0, sche
 
 def measured_by(measure: Callable[..., list[Block]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rounds have their blocks from a function."""
-    for name in ("_measure", "_measure_alone"):
-        monkeypatch.setattr(rounds, name, measure)
+    monkeypatch.setattr(rounds, "_measure", measure)
     monkeypatch.setattr(rounds, "_check_invariant", lambda *_: None)
 
 

@@ -18,7 +18,7 @@ from pgdyno.base.errors import UsageError
 from pgdyno.cli.main import cli
 from pgdyno.cli.run import command
 from pgdyno.measure import meters
-from pgdyno.model.experiments.bundled_study import Sizing
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.plan import levers
 from pgdyno.plan.engine.planner import make_plan
 from pgdyno.plan.levers._contract import HEADINGS
@@ -29,7 +29,7 @@ STUDY = '''
 """Tides: an example."""
 
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.bundled_study import BundledStudy, Option, last
+from pgdyno.measure.bundled_study import BundledStudy, Option, last
 
 
 def study(context):

@@ -51,6 +51,8 @@ class Module:
     @property
     def is_entry(self) -> bool:
         """Whether it lies in a catalogue."""
+        if self.place.startswith("studies/bundled/") and self.place.count("/") > 2:
+            return self.path.stem in {"study", "passes", "view"}  # which every benchmark's folder has
         return self.place.startswith(CATALOGUES)
 
     @cached_property

@@ -142,7 +142,7 @@ _MAY_WRITE = {
     "cli/output.py",
     "report/elements/terminal.py",
     "measure/view/metrics_table.py",
-    "studies/tpch/tpch_text.py",
+    "studies/bundled/tpch/text.py",
     "host/probing/_spin_program.py",
     "host/probing/_wakeup_program.py",
 }

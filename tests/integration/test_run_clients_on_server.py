@@ -15,8 +15,8 @@ from tests.fix_servers import RealServer
 from pgdyno.base.errors import PgdynoError, PrivilegeError, UsageError
 from pgdyno.cli.output import Lines
 from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.studies.attached import measure_clients_of

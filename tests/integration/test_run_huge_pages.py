@@ -12,8 +12,8 @@ from tests.fix_machine import POOL, Machine, nothing_beside
 
 from pgdyno.base.errors import ServerStartError
 from pgdyno.host.awake import AS_ASKED
+from pgdyno.measure import bundled_study as contract
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments import bundled_study as contract
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.studies.bundled import huge_pages

@@ -21,9 +21,9 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.loop_library import LoopSources, compile_library
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.measure import measure
-from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant

@@ -27,10 +27,10 @@ from pgdyno.cli.output import Lines
 from pgdyno.host.awake import AS_ASKED
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
+from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.degrees import require_degree
 from pgdyno.measure.measure import measure
-from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant

@@ -27,19 +27,19 @@ from pgdyno.base.errors import (
 )
 from pgdyno.load.discovery import find_tpchgen
 from pgdyno.load.query_session import QuerySession
-from pgdyno.measure import tpch as tpch_pass
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.meters import load as load_meters
 from pgdyno.measure.meters._contract import Counters, Meter, MeterContext
-from pgdyno.measure.tpch import Pass, checked_plans, measure_pass
-from pgdyno.measure.verdicts.query_degrees import query_degrees
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import ArmBlock, Design, Experiment
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import open_store
-from pgdyno.studies.bundled.tpch import workloads
-from pgdyno.workload.tpch.answers import Answer, Answers
+from pgdyno.studies.bundled.tpch import passes as tpch_pass
+from pgdyno.studies.bundled.tpch.answers import Answer, Answers
+from pgdyno.studies.bundled.tpch.passes import Pass, checked_plans, measure_pass
+from pgdyno.studies.bundled.tpch.query_degrees import query_degrees
+from pgdyno.studies.bundled.tpch.study import workloads
 
 pytestmark = [
     pytest.mark.server,

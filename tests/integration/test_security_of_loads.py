@@ -19,8 +19,8 @@ from pgdyno.load.discovery import find_driver
 from pgdyno.load.driver import conninfo
 from pgdyno.load.process import run_to_end
 from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.studies.attached import measure_clients_of
 from pgdyno.studies.bundled import clients as study_file
 

@@ -17,9 +17,6 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.meters import load as load_meters
-from pgdyno.measure.steps.insert_benchmark import PREFIX, steps
-from pgdyno.measure.steps.insert_benchmark_sizes import Size
-from pgdyno.measure.steps.steps import measure_step
 from pgdyno.model.experiments.experiment import ArmBlock, Design
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.workload import Step
@@ -35,6 +32,9 @@ from pgdyno.postgres.sampling.counters import (
     read_dead_tuples,
     wait_for_clients_to_end,
 )
+from pgdyno.studies.bundled.insert_benchmark.passes import measure_step
+from pgdyno.studies.bundled.insert_benchmark.sizes import Size
+from pgdyno.studies.bundled.insert_benchmark.steps import PREFIX, steps
 
 pytestmark = pytest.mark.server
 

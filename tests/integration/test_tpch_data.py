@@ -18,10 +18,10 @@ from tests.integration.tpch_servers import SMALLEST, arm_answers, connection, lo
 from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load.tpchgen import Filling, Tpchgen
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.workload.tpch.answers import known_answers, normalised
-from pgdyno.workload.tpch.queries import NUMBERS, query_text, validation_parameters
-from pgdyno.workload.tpch.query_parameters import COLORS
-from pgdyno.workload.tpch.refresh import retail_price_cents, sparse_key
+from pgdyno.studies.bundled.tpch.answers import known_answers, normalised
+from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.studies.bundled.tpch.query_parameters import COLORS
+from pgdyno.studies.bundled.tpch.refresh import retail_price_cents, sparse_key
 
 pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import psycopg
 from tests.fix_progress import Remembered
 
+from pgdyno.load.tpch_tables import data_set
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import installation_at
 from pgdyno.postgres.process.instance import DATABASE
-from pgdyno.workload.tpch.answers import Answer, answer_of
-from pgdyno.workload.tpch.queries import NUMBERS, data_set, query_text, validation_parameters
+from pgdyno.studies.bundled.tpch.answers import Answer, answer_of
+from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters
 
 SMALLEST = 10  # thousandths; the smallest scale whose answers are known
 

@@ -20,9 +20,9 @@ from pgdyno.measure.arenas.captured_samples import sampled_statements
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.awake import with_proven_polling
+from pgdyno.measure.bundled_study import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
 from pgdyno.measure.commit_grouping import best_grouped, count_commits
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import APPLICATION, PGTUNE, SYSTEM, TUNED, StudyContext
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import PREPARED, Step, TpchStep, Workload

@@ -20,8 +20,8 @@ from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.measure.arenas.load_source import LoadSource
+    from pgdyno.measure.bundled_study import BundledStudy, Sizing
     from pgdyno.measure.conditions import Conditions
-    from pgdyno.model.experiments.bundled_study import BundledStudy, Sizing
 
 _THE_FILES = {
     "factors": "--factor",
@@ -229,7 +229,7 @@ def _own_options(bundled: BundledStudy) -> frozenset[str]:
 def _sizing(
     given: Mapping[str, tuple[str, ...]], asked: Measuring, varied: Mapping[str, Sequence[str]]
 ) -> Sizing:
-    from pgdyno.model.experiments.bundled_study import Sizing
+    from pgdyno.measure.bundled_study import Sizing
 
     return Sizing(
         given,

@@ -11,7 +11,7 @@ import click
 from pgdyno.base.errors import UsageError
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.model.experiments.bundled_study import Option
+    from pgdyno.measure.bundled_study import Option
 
 _PREFIX = "study_option_"
 

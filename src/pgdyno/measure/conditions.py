@@ -9,6 +9,7 @@ from pgdyno.base.ports import Progress
 from pgdyno.measure.arenas.load_source import LoadSource, Placed
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.decisions.stopping import Look
+from pgdyno.measure.passes import Passes
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
@@ -30,6 +31,7 @@ class Conditions:
     allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
     look: Look | None = None  # asked once, after the fewest rounds that a verdict takes: whether to stop
     load_from: LoadSource | None = None  # the hosts that issue the load; else this machine does
+    passes: Passes | None = None  # how the steps of a benchmark are measured
     as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
 
     def placed(self, arena: ScratchArena, study: Study, progress: Progress) -> Placed:

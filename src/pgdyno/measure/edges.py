@@ -6,15 +6,77 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import HostCpu
 from pgdyno.host.machine.cpu_times import read_host_cpu
+from pgdyno.host.machine.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.measure.arenas.arm import Arm, read_meters
 from pgdyno.measure.blocks.blocks import audit_block
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import MeterModule
-from pgdyno.measure.steps.sampler import HostCounters
 from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.metric import SERVER_CPU, Readings
+
+
+@dataclass(frozen=True)
+class SystemUse:
+    """Activity of the whole host in ``wall_s``: server, client and everything else."""
+
+    wall_s: float
+    cpus: int
+    busy_share: float  # of all CPUs
+    context_switches: float
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """Activity of one block device in ``wall_s``."""
+
+    wall_s: float
+    reads: float
+    read_bytes: float
+    writes: float
+    written_bytes: float
+
+
+@dataclass(frozen=True)
+class HostCounters:
+    """The host at one moment; None could not be read."""
+
+    system: SystemCounters | None
+    device: DeviceCounters | None
+
+    @classmethod
+    def read(cls, arm: Arm) -> HostCounters:
+        """Read them now."""
+        tree = Tree()
+        device = read_device(tree, device_of(tree, arm.postmaster_pid))
+        return cls(read_system(tree).or_none(), device.or_none())
+
+    def system_until(self, later: HostCounters, wall_s: float) -> SystemUse | None:
+        """Return the usage of the whole host since this reading."""
+        before, after = self.system, later.system
+        if before is None or after is None or after.total_s <= before.total_s:
+            return None
+        return SystemUse(
+            wall_s=wall_s,
+            cpus=after.cpus,
+            busy_share=(after.busy_s - before.busy_s) / (after.total_s - before.total_s),
+            context_switches=after.context_switches - before.context_switches,
+        )
+
+    def device_until(self, later: HostCounters, wall_s: float) -> DeviceUse | None:
+        """Return the usage of the data directory's block device since this reading."""
+        before, after = self.device, later.device
+        if before is None or after is None:
+            return None
+        return DeviceUse(
+            wall_s=wall_s,
+            reads=after.reads - before.reads,
+            read_bytes=after.read_bytes - before.read_bytes,
+            writes=after.writes - before.writes,
+            written_bytes=after.written_bytes - before.written_bytes,
+        )
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ from pgdyno.measure.design.schedule import in_random_order, stretches_s, workloa
 from pgdyno.measure.evidence import Evidence
 from pgdyno.measure.likeness_reading import likened
 from pgdyno.measure.meters import load as load_meters
+from pgdyno.measure.passes import Passes
 from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_on
 from pgdyno.measure.records.new_experiment import Context, new_experiment
 from pgdyno.measure.recovery import recover
 from pgdyno.measure.rounds import Running, run_round
 from pgdyno.measure.sampled_answers import answers_compared
-from pgdyno.measure.tpch import validated
 from pgdyno.measure.verdicts.durability import is_hopeless
 from pgdyno.measure.verdicts.scaling import MeasuredCurve, measured_curves
 from pgdyno.model.experiments.experiment import CELL_OPTION, Block, Experiment, Stopping
@@ -62,6 +62,7 @@ class ExperimentRun:
     look: Look | None = None  # asked once, after the fewest rounds that a verdict takes
     run_round: RunRound = run_round
     after_loss: AfterLoss = end_without_host
+    passes: Passes | None = None  # how steps are measured
 
     def run(
         self,
@@ -170,7 +171,8 @@ class ExperimentRun:
         evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
         running = self._running(arena, study, experiment, evidence)
         workloads = [self.workloads[name] for name in study.workloads]
-        experiment = validated(experiment, arena, workloads, self.progress)
+        if self.passes is not None:
+            experiment = self.passes.checked(experiment, arena, workloads, self.progress)
         experiment = likened(experiment, arena, workloads, self.progress)
         experiment = answers_compared(experiment, arena, workloads, self.progress)
         self.store.save(experiment)
@@ -230,6 +232,7 @@ class ExperimentRun:
             look_at=evidence.look_at,
             read_durability=evidence.read_durability,
             announce=self.progress.step,
+            passes=self.passes,
             changed=frozenset(
                 workload.data_set.key
                 for workload in (self.workloads[name] for name in study.workloads)

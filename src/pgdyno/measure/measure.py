@@ -81,6 +81,7 @@ def measure(
             is_resumable=conditions.is_resumable,
             look=conditions.look,
             after_loss=placed.after_loss,
+            passes=conditions.passes,
         )
         budget_s = conditions.budget_s
         if budget_s is not None:  # of which measuring wake-ups has taken some already

@@ -37,8 +37,7 @@ from pgdyno.measure.degrees import DegreePlans, require_degree
 from pgdyno.measure.design.schedule import connection_order, seats, trial_order, turns_of, writing_time_s
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.observe import Observer, checkpoint_debt, observe_block, observe_stretches
-from pgdyno.measure.steps.steps import measure_step, step_seed
-from pgdyno.measure.tpch import Pass, measure_pass
+from pgdyno.measure.passes import OneArm, Passes
 from pgdyno.model.experiments.experiment import (
     STRETCH_ROUNDS,
     ArmBlock,
@@ -50,9 +49,8 @@ from pgdyno.model.experiments.experiment import (
 )
 from pgdyno.model.experiments.failures import require_few
 from pgdyno.model.experiments.metric import TAIL_MEAN_ALONE, Readings
-from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
+from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.workload.tpch.answers import Answers
 
 _BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
 
@@ -78,7 +76,7 @@ class Running:
     read_durability: Callable[[Sequence[Arm]], None]  # and again after its load has ended
     announce: Callable[[str], None]  # told what is done now, where that takes long
     changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
-    answers: Answers = field(default_factory=Answers)  # to queries whose answers have to agree
+    passes: Passes | None = None  # how steps are measured
     plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
     lost: list[LoadHostLostError] = field(default_factory=list)  # the load host that went away, if one did
     stretched: Counter[str] = field(default_factory=Counter)  # rounds whose stretches count, by workload
@@ -190,12 +188,11 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     with alone.arena.arms(alone.variants, [place], data_set, memory_bytes) as arms:
         alone.look_at(arms)
         alone.read_durability(arms)
-        if isinstance(whole := workloads[0].kind, TpchStep):
-            one_pass = _pass_of(alone, arms[0], data_set.scale, whole.clients, round_index)
-            blocks += measure_pass(one_pass, workloads, alone.answers)
+        if workloads[0].step:
+            blocks += _pass(alone, round_index, workloads, arms[0])
         else:
             for workload in workloads:
-                blocks += _measure_alone(alone, round_index, workload, arms)
+                blocks += _measure(alone, round_index, workload, arms)
         alone.read_durability(arms)
         _check_invariant(workloads, arms)
     if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
@@ -203,17 +200,11 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
     return blocks
 
 
-def _pass_of(alone: Running, arm: Arm, thousandths: int, streams: int, round_index: int) -> Pass:
-    return Pass(
-        arm=arm,
-        design=alone.design,
-        round=round_index,
-        meters=alone.meters,
-        split=alone.arena.loads.split,
-        thousandths=thousandths,
-        streams=streams,
-        announce=alone.announce,
-    )
+def _pass(alone: Running, round_index: int, workloads: Sequence[Workload], arm: Arm) -> list[Block]:
+    """Measure steps, all of them on the only arm, as the benchmark has it that they belong to."""
+    assert alone.passes is not None  # noqa: S101 — studies with steps bring it
+    on = OneArm(arm, alone.arena.loads, alone.design, round_index, alone.meters, alone.announce)
+    return alone.passes.measured(on, workloads)
 
 
 def _void_blocks(
@@ -226,20 +217,6 @@ def _void_blocks(
         for workload in workloads
         for index in range(1 if workload.step else running.design.blocks_per_round)
     ]
-
-
-def _measure_alone(
-    running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]
-) -> list[Block]:
-    """Measure one workload on the only arm: in blocks, or as a whole if it is a step of a longer one."""
-    if not isinstance(step := workload.kind, Step):
-        return _measure(running, round_index, workload, arms)
-    loads, arm = running.arena.loads, arms[0]
-    for earlier in step.preceded_by:
-        running.announce(f"round {round_index + 1}: {earlier.name} on {arm.variant.name}, not measured")
-        loads.step(arm, earlier, step_seed(running.design, round_index))
-    running.announce(f"round {round_index + 1}: {workload.name} on {arm.variant.name}")
-    return [measure_step(loads, arm, step, round_index, running.design, running.meters)]
 
 
 def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:

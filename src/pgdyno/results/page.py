@@ -46,8 +46,7 @@ from pgdyno.report.elements.tables import Figure, Table
 from pgdyno.studies.grids.grid import grid
 from pgdyno.studies.grids.grid_tables import cell_name
 from pgdyno.studies.peers_text import FASTEST_LOOKS_FASTER, peer_tables
-from pgdyno.studies.steps.steps import StepView, overview, step_views
-from pgdyno.studies.tpch.tpch import tpch_view
+from pgdyno.studies.views import views
 from pgdyno.tune.view.search_trials import search_view
 from pgdyno.workload.view.likeness_text import likeness_sentences, likeness_table
 
@@ -77,7 +76,7 @@ class WorkloadFigures:
     values: tuple[Figure, ...]
     more: tuple[Figure, ...]
     void: tuple[str, ...]
-    step: StepView | None = None  # its evidence, where the workload is a step of a longer one
+    step: object | None = None  # the evidence that its benchmark has of it
     phase: str = ""  # between checkpoints, of a workload that changes its data
     cell: str = ""  # what one of many is called: where it stands in a grid, or a query
 
@@ -121,10 +120,9 @@ def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tu
         fastest_looks_faster=FASTEST_LOOKS_FASTER,
         parts=parts_table(experiment) if experiment.parts else None,
         search=search_view(tuning) if tuning else None,
-        overview=overview(experiment),
         grid=grid(experiment),
         is_attached_as_found=is_attached_as_found(experiment),
-        tpch=tpch_view(experiment),
+        **{name: value for view in views() for name, value in view.page(experiment).items()},
         signs=SIGNS,
         arms=_arms(experiment),
         workloads=_workloads(experiment),
@@ -197,13 +195,13 @@ def _method(experiment: Experiment) -> dict[str, object]:
 
 
 def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
-    steps = step_views(experiment)
+    evidence = {name: value for view in views() for name, value in view.by_workload(experiment).items()}
     return [
         _cell(experiment, workload, cell_name(experiment.cells[workload]))
         if workload in experiment.cells
         else _cell(experiment, workload, step_names(experiment)[workload])
         if experiment.tpch
-        else _workload(experiment, workload, steps.get(workload))
+        else _workload(experiment, workload, evidence.get(workload))
         for workload in experiment.workloads
     ]
 
@@ -225,7 +223,7 @@ def _void_trials(experiment: Experiment, workload: str) -> tuple[str, ...]:
     )
 
 
-def _workload(experiment: Experiment, workload: str, step: StepView | None) -> WorkloadFigures:
+def _workload(experiment: Experiment, workload: str, step: object | None) -> WorkloadFigures:
     """Return the figures of one workload; a ratio chart per variant and metric with a verdict.
 
     Metrics without a verdict are in a step's tables: with ten steps their charts would be hundreds.

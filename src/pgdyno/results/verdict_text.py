@@ -33,8 +33,7 @@ from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.report.elements.settings import unsafe_variants
 from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
 from pgdyno.studies.grids.grid_text import grid_tables
-from pgdyno.studies.steps.rqps_text import step_tables
-from pgdyno.studies.tpch.tpch_text import tpch_tables
+from pgdyno.studies.views import views
 from pgdyno.workload.view.likeness_text import likeness_sentences
 
 
@@ -50,7 +49,8 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += [plain_text(f"{sentence}.") for sentence in likeness_sentences(experiment)]
     parts += _failures(experiment)
     parts += _before_and_after(experiment)
-    parts += [*step_tables(experiment), *grid_tables(experiment), *tpch_tables(experiment)]
+    parts += grid_tables(experiment)
+    parts += [table for view in views() for table in view.tables(experiment)]
     if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:

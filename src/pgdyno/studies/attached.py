@@ -25,10 +25,10 @@ from pgdyno.measure.arenas.attached_server import find_remote_server
 from pgdyno.measure.arenas.opening import open_own_data_arena, open_remote_arena
 from pgdyno.measure.arenas.room_for_load import require_room
 from pgdyno.measure.awake import as_booted_beside
+from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.records.new_experiment import Context
-from pgdyno.model.experiments.bundled_study import Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant

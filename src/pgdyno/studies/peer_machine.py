@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError, UsageError
+from pgdyno.measure.bundled_study import BundledStudy, Sizing
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import BundledStudy, Sizing
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Step, TpchStep, Workload
 from pgdyno.model.variants.variant import Variant

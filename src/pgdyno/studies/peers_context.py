@@ -17,8 +17,8 @@ from pgdyno.accelerate.planning import inspect_scratch, plan_for
 from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.built_servers import builds_to_choose
+from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import Sizing, StudyContext
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
 from pgdyno.model.plans.terms import (
     PLAN,

@@ -16,13 +16,7 @@ from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import HugePagePool
 from pgdyno.host.kernel_file import choices_in
 from pgdyno.host.machine.memory import inspect_memory
-from pgdyno.measure.conditions import Conditions
-from pgdyno.measure.decisions.stopping import minimum_rounds
-from pgdyno.measure.design.isolation import split_cpus
-from pgdyno.measure.design.phase import require_writing
-from pgdyno.measure.measure import measure
-from pgdyno.measure.records.new_experiment import Context, tpch_facts
-from pgdyno.model.experiments.bundled_study import (
+from pgdyno.measure.bundled_study import (
     BundledStudy,
     IoSupport,
     Machine,
@@ -31,6 +25,12 @@ from pgdyno.model.experiments.bundled_study import (
     Sizing,
     StudyContext,
 )
+from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.decisions.stopping import minimum_rounds
+from pgdyno.measure.design.isolation import split_cpus
+from pgdyno.measure.design.phase import require_writing
+from pgdyno.measure.measure import measure
+from pgdyno.measure.records.new_experiment import Context, tpch_facts
 from pgdyno.model.experiments.experiment import Experiment, Phase
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.experiments.workload import Workload
@@ -190,6 +190,8 @@ def run_bundled(
         study = replace(study, variants=variants, question=_question(study, factors))
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
+    if bundled.passes is not None:
+        conditions = replace(conditions, passes=bundled.passes())
     return measure(known, conditions, progress, _asked(bundled, context.sizing, conditions, factors))
 
 

@@ -10,8 +10,8 @@ from tests.fix_settings import host_of, server_of
 
 from pgdyno.accelerate.planning import plan_for
 from pgdyno.base.facts import Fact
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.plan import Layer
@@ -20,7 +20,8 @@ from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.plan.engine.resources import Figures, resources_of
 from pgdyno.plan.subject import Subject
 from pgdyno.postgres.server import Program
-from pgdyno.studies.bundled import insert_benchmark, tpch
+from pgdyno.studies.bundled.insert_benchmark import study as insert_benchmark
+from pgdyno.studies.bundled.tpch import study as tpch
 from pgdyno.workload.workload_choice import find_workloads
 
 POLICY = "process.scheduling_policy"

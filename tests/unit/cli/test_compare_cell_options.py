@@ -13,14 +13,15 @@ from tests.fix_progress import Remembered
 from pgdyno.base.errors import HostsFileError, UsageError
 from pgdyno.cli.main import cli
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.load_hosts import FromCell, fewest_clients, issuing, program_of
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
 from pgdyno.remote.cells.load_program import OWN_SYSBENCH
-from pgdyno.studies.bundled import insert_benchmark, tpch
+from pgdyno.studies.bundled.insert_benchmark import study as insert_benchmark
+from pgdyno.studies.bundled.tpch import study as tpch
 from pgdyno.workload.workload_choice import find_workloads
 
 CELL = CellHosts(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pgdyno.measure.bundled_study import Machine, Sizing
 from pgdyno.measure.degrees import DegreePlans
-from pgdyno.model.experiments.bundled_study import Machine, Sizing
 from pgdyno.studies.bundled import parallel_degree
 
 CELLS = {

@@ -10,7 +10,7 @@ from typing import cast
 from pgdyno.apply.host_state import HostState
 from pgdyno.base.errors import HugePagesError
 from pgdyno.host.host import HugePagePool
-from pgdyno.model.experiments.bundled_study import Pool
+from pgdyno.measure.bundled_study import Pool
 from pgdyno.studies import run
 
 KB, GB = 1 << 10, 1 << 30

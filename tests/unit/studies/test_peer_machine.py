@@ -6,13 +6,14 @@ import pytest
 from tests.fix_settings import GB, MB, server_of
 
 from pgdyno.base.errors import UsageError
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.peers._contract import PeerFacts, Purpose
 from pgdyno.postgres.process.local_machine import available_memory_bytes
-from pgdyno.studies.bundled import insert_benchmark, tpch
+from pgdyno.studies.bundled.insert_benchmark import study as insert_benchmark
+from pgdyno.studies.bundled.tpch import study as tpch
 from pgdyno.studies.peer_machine import (
     LoadOnPeers,
     load_of,

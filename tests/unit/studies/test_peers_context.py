@@ -10,7 +10,7 @@ from tests.fix_settings import GB, MB, server_of
 from tests.golden.synthetic_peers import experiment
 from tests.unit.plan.test_layers_of_a_plan import line
 
-from pgdyno.model.experiments.bundled_study import Sizing
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.model.plans.plan import HUGE_PAGES, KERNEL, PROCESS, SERVER, SETTING, Layer, Plan
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.sharing import MEMORY_SHARE

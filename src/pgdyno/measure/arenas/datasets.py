@@ -15,14 +15,13 @@ from pgdyno.base.errors import GeneratorError, StorageError
 from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
 from pgdyno.load._contract import Target
-from pgdyno.load.tpchgen import Filling, Tell
+from pgdyno.load.tpchgen import Tell
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.postgres.connection.connection_errors import failures_in_words
 from pgdyno.postgres.process.dump import restore_dump
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, SUPERUSER, Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
-from pgdyno.workload.tpch.queries import exact_rows, statements, usual_rows
 
 _PORT = 5432  # any: the socket directory is private
 _WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
@@ -190,15 +189,3 @@ class DataSets:
             if "No space left on device" in log:
                 raise StorageError("the disk filled up during the load", detail=log) from error
             raise
-
-
-def tpch_filling(data_set: DataSet) -> Filling:
-    """Return the data that tpchgen loads."""
-    thousandths = data_set.scale
-    return Filling(
-        thousandths,
-        statements("tables"),
-        statements("keys"),
-        usual_rows(thousandths),
-        exact_rows(thousandths),
-    )

@@ -23,10 +23,10 @@ from pgdyno.load.step_run import longest_s, run_step
 from pgdyno.load.switched import SwitchedTurns
 from pgdyno.load.timed_run import RestingRun, TimedRun, run_counted, run_for
 from pgdyno.load.told_step import StepResult
+from pgdyno.load.tpch_tables import filling
 from pgdyno.load.tpchgen import Tell, Tpchgen
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.datasets import tpch_filling
 from pgdyno.measure.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.measure.arenas.step_failure import failures_named
 from pgdyno.measure.design.isolation import CpuSplit
@@ -96,7 +96,7 @@ class Loads:
         """
         if data_set.maker == TPCHGEN:
             maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command, self._environment())
-            maker.fill(target, tpch_filling(data_set), jobs=len(self.split.server), tell=tell)
+            maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
             return
         command = self.find_driver().prepare(target, data_set)
         run_to_end(

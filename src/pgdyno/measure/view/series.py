@@ -165,3 +165,9 @@ def value_in(block: Block, variant: str, metric: str) -> float | None:
 
 def _arm(arms: Sequence[ArmBlock], variant: str) -> ArmBlock | None:
     return next((arm for arm in arms if arm.variant == variant), None)
+
+
+def variants_of(experiment: Experiment) -> tuple[str, ...]:
+    """Return the names of all variants, the baseline first."""
+    names = [variant.name for variant in experiment.variants]
+    return tuple(sorted(names, key=lambda name: name != experiment.baseline))

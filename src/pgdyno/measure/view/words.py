@@ -19,7 +19,7 @@ from pgdyno.measure.verdicts.scaling import CurveKnee, knees
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
 from pgdyno.model.experiments.tpch import TPCH_RUNS
-from pgdyno.model.experiments.verdict import Decision, Verdict
+from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.model.plans.recipe import patches_in
 
 _DIRECTIONS = {
@@ -33,6 +33,8 @@ _DIRECTIONS = {
 _PATCHED = "PATCHED:"  # as the notes of an experiment have it
 SINGULARS = {"rows": "row", "queries": "query", "operations": "operation", "executions": "execution"}
 """What is counted, by the word for many of them; "operations" is said of different ones together."""
+_THOUSANDS, _MILLIONS = 99_999.5, 999_500.0
+_FINE, _FINEST = 0.0995, 0.0005  # half-widths from here on are shown without decimals, and with one
 _SYMBOLS = {
     Decision.BETTER: "✓",
     Decision.WORSE: "✗",
@@ -301,3 +303,24 @@ def short_names(names: Sequence[str]) -> tuple[str, ...]:
     )
     cut = shared.rfind("-") + 1
     return tuple(name[cut:] for name in names)
+
+
+def bounds_text(interval: Interval) -> str:
+    """Return both ends of an interval as ratios."""
+    return f"{interval.low:.2f}–{interval.high:.2f}"
+
+
+def half_width(verdict: Verdict) -> str:
+    """Return half the width of a verdict's interval: ``±0.03%``, ``±1.2%``, ``±14%``: columns are narrow."""
+    if verdict.interval is None:
+        return ""
+    width = verdict.interval.half_width
+    digits = 0 if width >= _FINE else 1 if width >= _FINEST else 2
+    return f"±{numbers.share(width, digits)}".replace(numbers.SPACE, "")
+
+
+def compact(rate: float) -> str:
+    """Return a rate in at most six characters: ``9,080``, ``239k``, ``1.04M``."""
+    if rate < _THOUSANDS:
+        return numbers.number(rate)
+    return f"{rate / 1e3:.0f}k" if rate < _MILLIONS else f"{rate / 1e6:.2f}M"

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pgdyno.base import numbers
 from pgdyno.base.text import listed, sentence
-from pgdyno.measure.view.words import effect_text, metric_of, symbol
+from pgdyno.measure.view.words import compact, effect_text, half_width, metric_of, symbol
 from pgdyno.model.experiments.machine_comparison import (
     ComparedMetric,
     DerivedRatio,
@@ -21,7 +21,6 @@ from pgdyno.model.experiments.metric import METRICS, P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.results.machines.difference_catalogue import ESTIMATE
-from pgdyno.studies.steps.rqps_text import compact, half_width
 
 SCOPE = (
     "The intervals are about these two machines while they were measured: another instance of the same type "

@@ -1,7 +1,8 @@
-"""Bundled studies, found by walking the package: one file adds one study.
+"""Bundled studies, found by walking the package: one file, or one folder, adds one study.
 
 A study file has ``STUDY``, a ``BundledStudy``: what it is called, what it measures, which options it takes,
 and the function that makes it. Command line, refusals and the command that repeats it follow from that.
+A folder has it in ``study.py``, beside its own measuring and its own views.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import cast
 
-from pgdyno.model.experiments.bundled_study import BundledStudy
+from pgdyno.measure.bundled_study import BundledStudy
 
 
 def load() -> Mapping[str, BundledStudy]:
-    """Return every bundled study by name: the file's name with hyphens."""
-    names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    """Return every bundled study by name: the name of its file or folder, with hyphens."""
+    found = (module for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    places = {one.name: f"{__name__}.{one.name}{'.study' if one.ispkg else ''}" for one in found}
     return MappingProxyType(
         {
-            name.replace("_", "-"): cast("BundledStudy", importlib.import_module(f"{__name__}.{name}").STUDY)
-            for name in sorted(names)
+            name.replace("_", "-"): cast("BundledStudy", importlib.import_module(places[name]).STUDY)
+            for name in sorted(places)
         }
     )

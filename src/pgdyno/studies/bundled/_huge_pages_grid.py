@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError, UsageError
-from pgdyno.model.experiments.bundled_study import Machine, Option, Sizing, last
+from pgdyno.measure.bundled_study import Machine, Option, Sizing, last
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import Workload
 

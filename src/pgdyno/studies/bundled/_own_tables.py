@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import ceil
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.bundled_study import Option, separated
+from pgdyno.measure.bundled_study import Option, separated
 from pgdyno.model.experiments.workload import SCHEMAS, DriverScript, Workload, name_on_own_tables
 
 SHARED, OWN = "shared", "own"

@@ -7,7 +7,7 @@ measured here on top of those before it; nothing is decided or applied, which ``
 
 from __future__ import annotations
 
-from pgdyno.model.experiments.bundled_study import BundledStudy, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, StudyContext
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN

@@ -11,14 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.bundled_study import (
-    BundledStudy,
-    Machine,
-    Option,
-    Sizing,
-    StudyContext,
-    separated,
-)
+from pgdyno.measure.bundled_study import BundledStudy, Machine, Option, Sizing, StudyContext, separated
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import PROTOCOLS, Workload

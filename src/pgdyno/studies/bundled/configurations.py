@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.experiments.bundled_study import PGTUNE, BundledStudy, StudyContext
+from pgdyno.measure.bundled_study import PGTUNE, BundledStudy, StudyContext
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.terms import PLAN
 

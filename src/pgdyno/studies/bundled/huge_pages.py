@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.bundled_study import BundledStudy, PageSupport, Pool, Sizing, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, PageSupport, Pool, Sizing, StudyContext
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.bundled_study import BundledStudy, IoSupport, Sizing, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, IoSupport, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pgdyno.model.experiments.bundled_study import BundledStudy, Machine, Sizing, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design, VoidThresholds
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.experiments.bundled_study import BundledStudy, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, StudyContext
 from pgdyno.model.experiments.study import Study
 
 

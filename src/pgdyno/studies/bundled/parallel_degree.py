@@ -20,15 +20,7 @@ from typing import NamedTuple
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError, UsageError
-from pgdyno.model.experiments.bundled_study import (
-    BundledStudy,
-    Machine,
-    Option,
-    Sizing,
-    StudyContext,
-    is_given,
-    last,
-)
+from pgdyno.measure.bundled_study import BundledStudy, Machine, Option, Sizing, StudyContext, is_given, last
 from pgdyno.model.experiments.experiment import Design, ResetPolicy, VoidThresholds
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet, Statement, Workload

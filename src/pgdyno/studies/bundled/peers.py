@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pgdyno.base.errors import SettingError, UsageError
-from pgdyno.model.experiments.bundled_study import BundledStudy, Option, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, Option, StudyContext
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Layer

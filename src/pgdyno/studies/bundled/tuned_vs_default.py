@@ -8,7 +8,7 @@ worth beside it. The machine has one value of each, so that whole trials alterna
 
 from __future__ import annotations
 
-from pgdyno.model.experiments.bundled_study import APPLICATION, SYSTEM, TUNED, BundledStudy, StudyContext
+from pgdyno.measure.bundled_study import APPLICATION, SYSTEM, TUNED, BundledStudy, StudyContext
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.plans.terms import PLAN

@@ -7,7 +7,7 @@ confounded; whoever compares the builds as they are says so with --accept.
 from __future__ import annotations
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.bundled_study import BundledStudy, StudyContext
+from pgdyno.measure.bundled_study import BundledStudy, StudyContext
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study
 
 

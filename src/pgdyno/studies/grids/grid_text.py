@@ -12,7 +12,7 @@ from pgdyno.base import numbers
 from pgdyno.measure.verdicts.scaling import scaling_curves
 from pgdyno.measure.verdicts.sharing_cost import sharing_costs
 from pgdyno.measure.verdicts.transaction_split import transaction_splits
-from pgdyno.measure.view.words import effect_text, legend, symbol
+from pgdyno.measure.view.words import effect_text, half_width, legend, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING
@@ -22,7 +22,6 @@ from pgdyno.studies.grids.grid_tables import Load, compared_variants, gaps, load
 from pgdyno.studies.grids.scaling import level_table, sentences
 from pgdyno.studies.grids.shared_tables import sharing
 from pgdyno.studies.grids.transaction_split import split_sentences, split_table
-from pgdyno.studies.steps.rqps_text import half_width
 
 
 def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:

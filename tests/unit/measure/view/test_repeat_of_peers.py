@@ -13,8 +13,8 @@ from tests.golden.synthetic_tpch import experiment as of_tpch
 
 from pgdyno.cli.run import command
 from pgdyno.cli.study_options import taken_out
+from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.view.repeat import repeat_command
-from pgdyno.model.experiments.bundled_study import Sizing
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore

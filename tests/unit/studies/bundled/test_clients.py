@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
+from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Cell
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import clients

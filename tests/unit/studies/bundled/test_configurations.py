@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.experiments.bundled_study import PGTUNE, StudyContext
+from pgdyno.measure.bundled_study import PGTUNE, StudyContext
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.variants.variant import Variant

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.base.errors import MemoryProofError, UsageError
-from pgdyno.model.experiments.bundled_study import Machine, PageSupport, Pool, Sizing, StudyContext
+from pgdyno.measure.bundled_study import Machine, PageSupport, Pool, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Cell
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant

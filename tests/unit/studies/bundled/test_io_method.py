@@ -6,7 +6,7 @@ import pytest
 
 from pgdyno.base.errors import UsageError
 from pgdyno.host.io_uring import IoUringCause, IoUringObstacle
-from pgdyno.model.experiments.bundled_study import IoSupport, Sizing, StudyContext
+from pgdyno.measure.bundled_study import IoSupport, Sizing, StudyContext
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import io_method

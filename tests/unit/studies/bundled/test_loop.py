@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
+from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Cell
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant

@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.base.errors import UsageError
 from pgdyno.load.driver import job_options, workload_options
-from pgdyno.model.experiments.bundled_study import BundledStudy, Machine, Sizing
+from pgdyno.measure.bundled_study import BundledStudy, Machine, Sizing
 from pgdyno.model.experiments.experiment import Cell
 from pgdyno.studies.bundled import clients, loop
 from pgdyno.workload.bundled import load as bundled_workloads

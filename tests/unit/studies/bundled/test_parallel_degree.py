@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.base.errors import MemoryProofError, UsageError
 from pgdyno.load.driver import workload_options
-from pgdyno.model.experiments.bundled_study import Machine, Sizing, StudyContext
+from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Cell
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant

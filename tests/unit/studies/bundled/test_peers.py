@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.errors import DurabilityError, UsageError, VariantError
-from pgdyno.model.experiments.bundled_study import Sizing, StudyContext
+from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies.bundled import insert_benchmark, peers, tpch
+from pgdyno.studies.bundled import peers
+from pgdyno.studies.bundled.insert_benchmark import study as insert_benchmark
+from pgdyno.studies.bundled.tpch import study as tpch
 
 
 def test_every_configuration_stands_beside_the_default_on_its_own_programs() -> None:

@@ -7,7 +7,7 @@ import dataclasses
 from tests.fix_settings import host_of
 
 from pgdyno.base.facts import Fact
-from pgdyno.model.experiments.bundled_study import StudyContext
+from pgdyno.measure.bundled_study import StudyContext
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.peers.tuned_profile import tuned_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.bundled_study import StudyContext
+from pgdyno.measure.bundled_study import StudyContext
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import version

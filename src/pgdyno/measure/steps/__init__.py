@@ -1,1 +1,0 @@
-"""Steps: workloads that work on the data of the previous one."""

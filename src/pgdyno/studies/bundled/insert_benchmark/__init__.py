@@ -1,0 +1,1 @@
+"""The Insert Benchmark: its steps and sizes, how they are measured, and their figures."""

@@ -1,0 +1,241 @@
+"""Measure the steps of a longer workload, each as a whole, on one arm alone.
+
+Meters are read before and after a step; its debt (dirty pages) belongs to the step that writes them out, as
+in the published benchmark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pgdyno.base.errors import MeasurementError
+from pgdyno.base.ports import Progress
+from pgdyno.host.host import ActivitySample
+from pgdyno.load.told_step import StepResult
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.blocks.blocks import void_reason
+from pgdyno.measure.edges import Edge, HostCounters, audit_between
+from pgdyno.measure.meters import MeterModule
+from pgdyno.measure.passes import OneArm
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
+from pgdyno.model.experiments.metric import CLIENT_CPU, THROUGHPUT, Readings
+from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
+from pgdyno.model.experiments.workload import Step, Workload
+from pgdyno.studies.bundled.insert_benchmark.published import Work, published, rates_by_second
+from pgdyno.studies.bundled.insert_benchmark.sampler import StepEvidence, witness
+from pgdyno.studies.bundled.insert_benchmark.stalls import busy_backends, find_stalls, wait_shares
+from pgdyno.studies.bundled.insert_benchmark.steps import CLEAN_UP
+
+_LATENCIES = ("p50", "p95", "p99", "p999", "max")
+_QUERIES = ("market", "register", "pdc", "point")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A step as it went, from its clients' connecting until all its work was done."""
+
+    result: StepResult
+    began: Edge
+    ended: Edge
+    delta: Readings
+    evidence: StepEvidence
+
+    @property
+    def wall_s(self) -> float:
+        """How long it took."""
+        return self.ended.cpu.at_s - self.began.cpu.at_s
+
+
+@dataclass(frozen=True)
+class InsertBenchmarkPasses:
+    """Passes of its steps, each after the unmeasured ones that it needs."""
+
+    def checked(
+        self, experiment: Experiment, _arena: Arena, _workloads: Sequence[Workload], _progress: Progress
+    ) -> Experiment:
+        """Return the experiment: there are no answers to check."""
+        return experiment
+
+    def measured(self, on: OneArm, workloads: Sequence[Workload]) -> list[Block]:
+        """Run the steps one after another, as ``measure_step`` does."""
+        return [self._measured(on, workload) for workload in workloads]
+
+    def _measured(self, on: OneArm, workload: Workload) -> Block:
+        step, place, name = workload.kind, f"round {on.round + 1}", on.arm.variant.name
+        assert isinstance(step, Step)  # noqa: S101 — all of a pass are
+        for earlier in step.preceded_by:
+            on.announce(f"{place}: {earlier.name} on {name}, not measured")
+            on.loads.step(on.arm, earlier, step_seed(on.design, on.round))
+        on.announce(f"{place}: {workload.name} on {name}")
+        return measure_step(on.loads, on.arm, step, on.round, on.design, on.meters)
+
+
+def measure_step(
+    loads: Loads,
+    arm: Arm,
+    step: Step,
+    round_index: int,
+    design: Design,
+    meters: Sequence[MeterModule],
+) -> Block:
+    """Run one step on an arm and return it as a block of this arm alone.
+
+    Raises: GeneratorFailedError; MeasurementError if the step has done nothing.
+    """
+    seed = step_seed(design, round_index)
+    if step.settle_s is not None:
+        _clean_up(loads, arm, step, seed)
+    observed = _observe(loads, arm, step, seed, meters)
+    client_us = observed.result.client_cpu_us
+    audit = audit_between(observed.began, observed.ended, observed.delta, client_us, loads.split)
+    return Block(
+        workload=step.name,
+        round=round_index,
+        index=0,
+        started_ns=observed.began.at_ns,
+        arms=(_arm_block(arm, step, observed, meters),),
+        void=void_reason(audit, design.thresholds),
+        audit=audit,
+    )
+
+
+def step_seed(design: Design, round_index: int) -> int:
+    """Return the seed of a pass: the same for all arms, another one in every pass."""
+    return design.seed * 1000 + round_index
+
+
+def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
+    """Vacuum and checkpoint, and wait until the step is to start."""
+    began = time.monotonic()
+    loads.step(arm, replace(step, name=CLEAN_UP, duration_s=None), seed)
+    time.sleep(max(0.0, (step.settle_s or 0.0) - (time.monotonic() - began)))
+
+
+def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[MeterModule]) -> Observed:
+    """Run a step between two readings.
+
+    Its processes are read before its clients connect, and while they are still connected, because what a
+    backend has used is lost when it ends. What backends report late is read when they have ended.
+    """
+    edges: list[Edge] = []
+
+    def read() -> None:
+        edges.append(Edge.read(arm, meters, loads.split))
+
+    with witness(arm, loads.split, step.interval_s) as seen:
+        with seen.watching():
+            result = loads.step(arm, step, seed, at_start=read, at_end=read)
+        late = read_meters([meter for meter in meters if meter.METER.reports_late], arm)
+        evidence = seen.evidence()
+    began, ended = edges
+    delta = difference(began.readings, {**ended.readings, **late})
+    return Observed(result, began, ended, {**delta, CLIENT_CPU: (result.client_cpu_us,)}, evidence)
+
+
+def _arm_block(arm: Arm, step: Step, observed: Observed, meters: Sequence[MeterModule]) -> ArmBlock:
+    result = observed.result
+    elapsed_s = result.running_s + result.chores_s
+    completed = operations(step, result) if result.has_worked(leading_role(step)) else 0
+    if completed == 0 or elapsed_s == 0:
+        raise MeasurementError(f"{step.name} completed nothing on the server of {arm.variant.name}")
+    host = observed.began.host, observed.ended.host
+    record = step_record(step, result, observed.evidence, host, observed.wall_s)
+    values = _values(step, observed, completed, elapsed_s, meters)
+    return ArmBlock(arm.variant.name, completed, elapsed_s, values, record)
+
+
+def _values(
+    step: Step, observed: Observed, completed: int, elapsed_s: float, meters: Sequence[MeterModule]
+) -> dict[str, float]:
+    result = observed.result
+    role = result.roles[leading_role(step)]
+    values = {THROUGHPUT: completed / elapsed_s}
+    values |= {f"latency_ms_{name}": role.latency_ms[name] for name in _LATENCIES}
+    values |= meter_values(meters, observed.delta, completed)
+    if step.target_rows_per_s is not None:
+        inserted = result.roles["insert"].transactions * step.rows_per_commit
+        values["background_rate_share"] = inserted / elapsed_s / step.target_rows_per_s
+    return values
+
+
+def leading_role(step: Step) -> str:
+    """Return the role whose operations a step counts."""
+    return "insert" if step.operations == "rows" else "query"
+
+
+def operations(step: Step, result: StepResult) -> int:
+    """Return how many rows or queries a step has completed."""
+    if step.indexed_rows is not None:
+        return step.indexed_rows
+    if step.operations == "rows":
+        return _rows_inserted(step, result)
+    return sum(result.roles["query"].statements.get(name, 0) for name in _QUERIES)
+
+
+def step_record(
+    step: Step,
+    result: StepResult,
+    evidence: StepEvidence,
+    host: tuple[HostCounters, HostCounters],
+    wall_s: float,
+) -> StepRecord:
+    """Return all that is known about a step. ``wall_s`` is the time between the two looks at the host."""
+    role, ended_s = leading_role(step), result.running_s + result.chores_s
+    samples = _samples(evidence.samples, result.began_s, ended_s)
+    before, after = host
+    return StepRecord(
+        operations=step.operations,
+        completed=operations(step, result),
+        running_s=result.running_s,
+        chores_s=result.chores_s,
+        roles=tuple(result.roles.values()),
+        intervals=result.intervals,
+        stalls=find_stalls(result.intervals, samples, role, until_s=_all_at_work_until_s(step, result)),
+        waits=wait_shares(samples),
+        wait_samples=busy_backends(samples),
+        counters=evidence.counters,
+        dead_tuples=evidence.dead_tuples,
+        published=published(
+            _work(step, result),
+            before.system_until(after, wall_s),
+            before.device_until(after, wall_s),
+            evidence.footprint,
+        ),
+        target_rows_per_s=step.target_rows_per_s,
+    )
+
+
+def _work(step: Step, result: StepResult) -> Work:
+    role, is_loading = leading_role(step), step.operations == "rows"
+    completed = operations(step, result)
+    return Work(
+        is_loading=is_loading,
+        rows_inserted=completed if is_loading else _rows_inserted(step, result),
+        queries=0 if is_loading else completed,
+        elapsed_s=result.running_s + result.chores_s,
+        longest_ms=result.roles[role].latency_ms.get("max"),
+        rates=rates_by_second(result.intervals, role, step.rows_per_commit if is_loading else 1),
+    )
+
+
+def _rows_inserted(step: Step, result: StepResult) -> int:
+    return result.roles["insert"].transactions * step.rows_per_commit
+
+
+def _all_at_work_until_s(step: Step, result: StepResult) -> float | None:
+    """Return when the first client had done its part; None if all work until the time is up."""
+    return None if step.duration_s is not None else _first_end_s(result.roles[leading_role(step)])
+
+
+def _first_end_s(role: RoleRecord) -> float | None:
+    return min((client.ended_s for client in role.clients if client.transactions > 0), default=None)
+
+
+def _samples(samples: Sequence[ActivitySample], began_s: float, ended_s: float) -> list[ActivitySample]:
+    """Return the samples of the step itself, on its own clock."""
+    shifted = (replace(sample, at_s=sample.at_s - began_s) for sample in samples)
+    return [sample for sample in shifted if 0 <= sample.at_s <= ended_s]

@@ -1,0 +1,224 @@
+"""Tables of a step's observations: clients, waits, stalls, counters. Pure.
+
+Every table is None where nothing of it was recorded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from pgdyno.base import numbers
+from pgdyno.base.text import sentence
+from pgdyno.measure.view.series import arm_series, metrics_of, variants_of
+from pgdyno.measure.view.words import metric_of
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import METRICS
+from pgdyno.model.experiments.step_record import RoleRecord, StallCause, StepRecord
+from pgdyno.report.elements.tables import NOTHING, Table, columns
+from pgdyno.studies.bundled.insert_benchmark.step_series import (
+    Recorded,
+    fairness,
+    mean_of,
+    of_variant,
+    role_of,
+    roles_in,
+)
+
+_PERCENTILES = {"p50": "p50", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "longest"}
+_ALWAYS = frozenset(
+    {
+        *("num_timed", "num_requested", "checkpoints_timed", "checkpoints_req"),
+        *("vacuum_count", "autovacuum_count", "autoanalyze_count"),
+    }
+)
+"""Counters, by their last name, that are shown whenever they moved: few events, much work."""
+
+_SAY_LITTLE = frozenset({"session_time", "active_time", "idle_in_transaction_time"})
+"""Times of sessions: they follow from a step's length and its clients."""
+
+_MOST_COUNTERS = 10
+_WORTH_SHOWING = 100.0  # a counter that moved less explains nothing; arbitrary
+_MOST_STALLS = 8
+
+
+def means(experiment: Experiment, workload: str, metric: str) -> dict[str, float | None]:
+    """Return every variant's mean of a metric over the blocks that count."""
+    found: dict[str, float | None] = {}
+    for arm in arm_series(experiment, workload, metric):
+        values = [point.value for point in arm.points if point.trial.void is None]
+        found[arm.variant] = fmean(values) if values else None
+    return found
+
+
+def metric_table(experiment: Experiment, workload: str, records: Sequence[Recorded]) -> Table | None:
+    """Return the means of all metrics but latencies, which stand with their clients."""
+    variants, operation = variants_of(experiment), experiment.operations.get(workload)
+    measured = metrics_of(experiment, workload)
+    rows = []
+    for name in [name for name in METRICS if name in measured and not name.startswith("latency_")]:
+        metric, of = metric_of(name, operation), means(experiment, workload, name)
+        cells = (NOTHING if (mean := of[v]) is None else numbers.quantity(metric, mean) for v in variants)
+        rows.append((sentence(metric.title), *cells))
+    dead = [mean_of(of_variant(records, v), lambda record: record.dead_tuples) for v in variants]
+    if any(mean is not None for mean in dead):
+        shown = (NOTHING if mean is None else numbers.number(mean) for mean in dead)
+        rows.append(("Dead rows when the step began", *shown))
+    return _table("Figures, means over the rounds", ("Figure", *variants), rows)
+
+
+def client_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
+    """Return rate, latency, fairness and failures of the clients of every role.
+
+    Latencies are means over the rounds, the longest is that of all rounds.
+    """
+    all_roles = [role for one in records for role in one.record.roles]
+    has_failures = any({**role.retries, **role.errors} for role in all_roles)
+    rows = []
+    for name in roles_in(records):
+        for variant in variants:
+            own = of_variant(records, variant)
+            if any(role_of(record, name) for record in own):
+                failures = (_failures(own, name),) if has_failures else ()
+                rows.append((f"{name}, {variant}", *_client_cells(own, name), *failures))
+    heads = ("Clients", "Transactions/s", *_PERCENTILES.values(), "late p99", "Slowest client")
+    caption = (
+        "Clients: latencies in ms from the intended start; late is the time between that and the real start; "
+        "the slowest client's rate is relative to the fastest's"
+    )
+    return _table(caption, (*heads, *(("Failures",) if has_failures else ())), rows)
+
+
+def wait_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
+    """Return the waits of busy backends, as shares of the samples, the most frequent first."""
+    total: Counter[str] = Counter()
+    for one in records:
+        total.update(one.record.waits)
+    kinds = [kind for kind, _ in total.most_common()]
+    rows = []
+    for variant in variants:
+        own = [record for record in of_variant(records, variant) if record.wait_samples]
+        if own:
+            shares = (fmean(record.waits.get(kind, 0.0) for record in own) for kind in kinds)
+            samples = sum(record.wait_samples for record in own)
+            rows.append((variant, *(numbers.share(share, 1) for share in shares), f"{samples:,}"))
+    caption = "Waits of busy server processes, share of the samples; CPU is not waiting"
+    return _table(caption, ("Variant", *kinds, "Samples"), rows)
+
+
+def stall_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
+    """Return the number and duration of every variant's stalls, by concurrent activity."""
+    stalls = [(one.variant, stall) for one in records for stall in one.record.stalls]
+    causes = [cause for cause in StallCause if any(stall.cause is cause for _, stall in stalls)]
+    rows = []
+    for variant in variants if stalls else ():
+        own = [stall for name, stall in stalls if name == variant]
+        lengths = {c: sum(s.end_s - s.start_s for s in own if s.cause is c) for c in causes}
+        rounds = len(of_variant(records, variant))
+        seconds = (numbers.duration(length_s) for length_s in (sum(lengths.values()), *lengths.values()))
+        rows.append((variant, str(rounds), str(len(own)), *seconds))
+    caption = "Stalls: intervals below half of the step's median rate, all rounds together"
+    return _table(caption, ("Variant", "Rounds", "Stalls", "Total", *(f"during {c}" for c in causes)), rows)
+
+
+def stall_list(records: Sequence[Recorded]) -> tuple[str, ...]:
+    """Return the longest stalls in words, with the evidence for their cause."""
+    found = [(one, stall) for one in records for stall in one.record.stalls]
+    longest = sorted(found, key=lambda pair: pair[1].start_s - pair[1].end_s)[:_MOST_STALLS]
+    return tuple(
+        f"{one.variant}, round {one.round}, from {numbers.duration(stall.start_s)} on for "
+        f"{numbers.duration(stall.end_s - stall.start_s)}: {stall.cause}: {stall.why}"
+        for one, stall in longest
+    )
+
+
+def counter_table(records: Sequence[Recorded], variants: Sequence[str], operation: str) -> Table | None:
+    """Return the counters in which variants differ most per operation; checkpoints and vacuums first."""
+    names = dict.fromkeys(name for one in records for name in one.record.counters)
+    completed = [
+        mean_of(of_variant(records, variant), lambda record: record.completed) for variant in variants
+    ]
+    of = {name: _counter(records, variants, name) for name in names}
+    rows = [
+        (name, *(NOTHING if mean is None else numbers.number(mean) for mean in of[name]))
+        for name in chosen_counters(of, completed)
+    ]
+    caption = (
+        f"Counters that differ most per {operation}; differences over the whole step, means over the rounds"
+    )
+    return _table(caption, ("Counter", *variants), rows)
+
+
+def chosen_counters(of: Mapping[str, Sequence[float | None]], completed: Sequence[float | None]) -> list[str]:
+    """Return the counters to show: checkpoints and vacuums first, then by difference between variants.
+
+    Shapes: ``completed`` and every value of ``of`` have one element per variant, their means; where a
+    variant lacks a counter, the others are compared.
+    """
+    always = [name for name, means in of.items() if _last(name) in _ALWAYS and any(means)]
+    others = [
+        name
+        for name, means in of.items()
+        if name not in always
+        and _last(name) not in _SAY_LITTLE
+        and max((mean for mean in means if mean is not None), default=0.0) >= _WORTH_SHOWING
+    ]
+    others.sort(key=lambda name: (-_difference(of[name], completed), name))
+    return [*always, *others[:_MOST_COUNTERS]]
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _difference(values: Sequence[float | None], completed: Sequence[float | None]) -> float:
+    """Return how far values per operation are apart: 0 for equal ones, 1 where one of them is zero."""
+    each = [v / of for v, of in zip(values, completed, strict=True) if v is not None and of]
+    if not each or max(each) <= 0:
+        return 0.0
+    return (max(each) - min(each)) / (max(each) + min(each))
+
+
+def _counter(records: Sequence[Recorded], variants: Sequence[str], name: str) -> list[float | None]:
+    return [mean_of(of_variant(records, v), lambda record: record.counters.get(name)) for v in variants]
+
+
+def _client_cells(records: Sequence[StepRecord], name: str) -> tuple[str, ...]:
+    roles = [(record, role) for record in records if (role := role_of(record, name))]
+    rates = [role.transactions / record.running_s for record, role in roles if record.running_s > 0]
+    only = [role for _, role in roles]
+    shares = [share for role in only if (share := fairness(role)) is not None]
+    return (
+        _number(rates),
+        *(_latency(only, percentile) for percentile in _PERCENTILES),
+        _number([role.lag_ms["p99"] for role in only if "p99" in role.lag_ms]),
+        numbers.share(fmean(shares), 1) if shares else NOTHING,
+    )
+
+
+def _latency(roles: Sequence[RoleRecord], percentile: str) -> str:
+    values = [role.latency_ms[percentile] for role in roles if percentile in role.latency_ms]
+    return _number([max(values)] if percentile == "max" and values else values)
+
+
+def _number(values: Sequence[float]) -> str:
+    return numbers.plain(fmean(values)) if values else NOTHING
+
+
+def _failures(records: Sequence[StepRecord], name: str) -> str:
+    """Return how many transactions were repeated and how many failed, by SQLSTATE, all rounds together."""
+    roles = [role for record in records if (role := role_of(record, name))]
+    kinds = (([role.retries for role in roles], " repeated"), ([role.errors for role in roles], ""))
+    parts = []
+    for events, words in kinds:
+        total: Counter[str] = Counter()
+        for by_state in events:
+            total.update(by_state)
+        parts += [f"{count} × {state}{words}" for state, count in sorted(total.items()) if count]
+    return ", ".join(parts) or "0"
+
+
+def _table(caption: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table | None:
+    """Return a table whose first column names things; None without rows."""
+    return Table(caption, columns(*titles, numbers_from=1), tuple(rows)) if rows else None

@@ -1,0 +1,218 @@
+"""The page's part on steps: summary tables, and a fold per step with its observations. Pure.
+
+The Insert Benchmark's own figures have its names and order. How they are computed, and where ours differ,
+is in ``studies/bundled/insert_benchmark/published.py``.
+
+Source: github.com/mdcallag/mytools, bench/ibench/etl.sh; legend: mdcallag.github.io/ibench-results.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from markupsafe import Markup
+
+from pgdyno.base import numbers
+from pgdyno.measure.view.series import variants_of
+from pgdyno.measure.view.words import SIGNS, SINGULARS, Sign
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
+from pgdyno.report.charts.rates import RateStrip, rate_chart
+from pgdyno.report.charts.svg import Caption
+from pgdyno.report.elements.tables import (
+    NOTHING,
+    Column,
+    Figure,
+    StyledCell,
+    StyledTable,
+    Table,
+    columns,
+    figure,
+)
+from pgdyno.studies.bundled.insert_benchmark.rqps import (
+    StepResults,
+    background_table,
+    rate_table,
+    relative_cell,
+    relative_table,
+    step_results,
+)
+from pgdyno.studies.bundled.insert_benchmark.step_series import (
+    Recorded,
+    mean_of,
+    of_variant,
+    rate_strips,
+    recorded,
+)
+from pgdyno.studies.bundled.insert_benchmark.step_tables import (
+    client_table,
+    counter_table,
+    means,
+    metric_table,
+    stall_list,
+    stall_table,
+    wait_table,
+)
+
+FIELDS: Mapping[str, str] = {
+    "ips": "rows inserted per second",
+    "qps": "queries per second",
+    "rps": "reads from storage per second",
+    "rmbps": "MiB read per second",
+    "wps": "writes to storage per second",
+    "wmbps": "MiB written per second",
+    "rpq": "reads per operation",
+    "rkbpq": "KiB read per operation",
+    "wpi": "writes per inserted row",
+    "wkbpi": "KiB written per inserted row",
+    "csps": "context switches per second, whole machine",
+    "cpups": "CPU busy in %, whole machine",
+    "cspq": "context switches per operation, whole machine",
+    "cpupq": "CPU µs per operation, whole machine: client and all else included",
+    "dbgb1": "database in GiB",
+    "dbgb2": "data directory in GiB, WAL included",
+    "rss": "resident memory of the largest server process in GiB",
+    "maxop": "longest response in s",
+    "p50": "median of the rates second by second",
+    "p99": "rate that was reached in 99 % of the seconds",
+}
+"""All but the 21st, ``tag``, which is the variant's name."""
+_NUMBER_FROM_WHICH_OURS_FOLLOWS = "cpupq"
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The overview of an experiment with steps: rates, and other verdicts."""
+
+    tables: tuple[StyledTable, ...]
+    others: tuple[StyledTable, ...]  # relative tables of the other metrics with verdicts
+    signs: tuple[Sign, ...]
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step: a line that sums it up, then its evidence."""
+
+    name: str
+    rate: str  # the baseline's
+    cells: tuple[tuple[str, StyledCell], ...]  # by variant: relative to the baseline
+    rates: Figure | None
+    tables: tuple[Table, ...]
+    stalls: tuple[str, ...]
+    published: Table | None
+
+
+def overview(experiment: Experiment) -> Overview | None:
+    """Return the tables over all steps; None where no workload is a step."""
+    steps = step_results(experiment)
+    if not steps:
+        return None
+    background = background_table(experiment)
+    judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != THROUGHPUT)
+    is_compared = len(experiment.variants) > 1
+    return Overview(
+        tables=(
+            *((relative_table(experiment),) if is_compared else ()),
+            rate_table(experiment),
+            *((background,) if background else ()),
+        ),
+        others=tuple(relative_table(experiment, metric) for metric in judged),
+        signs=SIGNS if is_compared else (),
+    )
+
+
+def step_views(experiment: Experiment) -> dict[str, StepView]:
+    """Return the view of every step, by workload."""
+    return {step.workload: _view(experiment, step) for step in step_results(experiment)}
+
+
+def _view(experiment: Experiment, step: StepResults) -> StepView:
+    records, variants = recorded(experiment, step.workload), variants_of(experiment)
+    operation = SINGULARS.get(step.operation, step.operation)
+    tables = (
+        metric_table(experiment, step.workload, records),
+        client_table(records, variants),
+        wait_table(records, variants),
+        counter_table(records, variants, operation),
+        stall_table(records, variants),
+    )
+    server_cpu = means(experiment, step.workload, SERVER_CPU)
+    baseline = step.results[0]
+    return StepView(
+        name=step.name,
+        rate="" if baseline.rate is None else f"{numbers.number(baseline.rate)}{numbers.SPACE}{step.unit}",
+        cells=tuple((one.variant, relative_cell(step, one, one.verdict)) for one in step.results[1:]),
+        rates=_rates_figure(experiment, step, records),
+        tables=tuple(table for table in tables if table),
+        stalls=stall_list(records),
+        published=published_table(records, variants, server_cpu, operation),
+    )
+
+
+def _rates_figure(experiment: Experiment, step: StepResults, records: Sequence[Recorded]) -> Figure | None:
+    """Return the rate over time; None for a step that is over in a few transactions."""
+    strips = rate_strips(experiment, records)
+    if not strips:
+        return None
+    title = f"{step.unit[:1].upper()}{step.unit[1:]} over the step's time"
+    rows = _rate_rows(strips)
+    caption = Caption(
+        f"rates-{experiment.workloads.index(step.workload)}",
+        f"{step.name}: {title}",
+        f"{len(strips)} variants, a line per round",
+    )
+    titles = ("Variant", "Round", "Mean", "Slowest interval", "Fastest interval")
+    table = Table(f"{step.unit} of every round", columns(*titles, numbers_from=1), rows)
+    return figure(partial(_draw, caption, strips), table, title=title)
+
+
+def _rate_rows(strips: Sequence[RateStrip]) -> tuple[tuple[str, ...], ...]:
+    rows = []
+    for strip in strips:
+        for one in strip.lines:
+            rates = [point.rate for point in one.points]
+            length_s = sum(point.length_s for point in one.points)
+            mean = sum(point.rate * point.length_s for point in one.points) / length_s
+            figures = (mean, min(rates), max(rates))
+            rows.append((strip.variant, str(one.round), *map(numbers.number, figures)))
+    return tuple(rows)
+
+
+def _draw(caption: Caption, strips: Sequence[RateStrip], width: float) -> Markup:
+    return rate_chart(caption, strips, width=width)
+
+
+def published_table(
+    records: Sequence[Recorded],
+    variants: Sequence[str],
+    server_cpu: Mapping[str, float | None],
+    operation: str,
+) -> Table | None:
+    """Return the fields of every variant; None where no record has any.
+
+    ``server_cpu`` is the CPU time in µs per operation of each variant's server alone: it stands below the
+    published figure, which counts the whole machine.
+    """
+    if not any(one.record.published for one in records):
+        return None
+    rows = []
+    for name, words in FIELDS.items():
+        means = [_mean(records, variant, name) for variant in variants]
+        rows.append((name, *(_number(mean) for mean in means), words))
+        if name == _NUMBER_FROM_WHICH_OURS_FOLLOWS:
+            own = [_number(server_cpu.get(variant)) for variant in variants]
+            rows.append(("(server only)", *own, f"CPU µs per {operation} of the server's processes alone"))
+    heads = (Column("Field"), *(Column(variant, is_number=True) for variant in variants), Column("Meaning"))
+    return Table(
+        "The benchmark's published figures, means over the rounds; the tag is the variant", heads, tuple(rows)
+    )
+
+
+def _mean(records: Sequence[Recorded], variant: str, name: str) -> float | None:
+    return mean_of(of_variant(records, variant), lambda record: record.published.get(name))
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else numbers.number(value)

@@ -1,0 +1,86 @@
+"""The Insert Benchmark: all ten steps, in passes over a new database, arm by arm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pgdyno.base import numbers
+from pgdyno.measure.bundled_study import BundledStudy, Option, Sizing, StudyContext, separated
+from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.studies.bundled.insert_benchmark.sizes import (
+    MODE,
+    PRESET,
+    ROWS,
+    STEP_SECONDS,
+    Size,
+    size_of,
+)
+from pgdyno.studies.bundled.insert_benchmark.steps import steps
+
+if TYPE_CHECKING:
+    from pgdyno.measure.passes import Passes
+
+STEP = Option(
+    "step",
+    "measure only this step (l.i0, l.x, …, qp1000), after the steps that it needs; repeatable, or several "
+    "separated by commas.",
+    separated,
+    metavar="STEP",
+    is_repeatable=True,
+    is_recorded=False,
+)
+
+
+def workloads(sizing: Sizing) -> Mapping[str, Workload]:
+    """Return the requested steps.
+
+    Raises: UsageError for a preset, step or rows it cannot have.
+    """
+    return steps(size_of(sizing), sizing.of(STEP))
+
+
+def settings(sizing: Sizing) -> Mapping[str, str]:
+    """Return the server settings that belong to the requested size."""
+    return size_of(sizing).settings
+
+
+def study(context: StudyContext) -> Study:
+    """Return one variant to begin with: factors make the others."""
+    size, chosen = size_of(context.sizing), context.sizing.of(STEP)
+    mode = context.sizing.of(MODE)
+    which = f"step{'s' if len(chosen) > 1 else ''} {', '.join(chosen)}" if chosen else "the ten steps"
+    return Study(
+        name="insert-benchmark",
+        question=f"How do the variants do in {which} of the Insert Benchmark, {mode} mode, "
+        f"preset {size.preset}?",
+        variants=(context.baseline,),
+        workloads=context.workloads,
+        design=context.design,
+        notes=(_not_io_bound(size),) if size.is_too_small else (),
+    )
+
+
+def _not_io_bound(size: Size) -> str:
+    return (
+        f"not IO-bound at this size: about {numbers.size(size.loaded_bytes)} of data, and "
+        f"{numbers.size(size.server_memory_bytes or 0)} of memory for each server; take at least twice as "
+        "much data as memory"
+    )
+
+
+def _passes() -> Passes:
+    from pgdyno.studies.bundled.insert_benchmark.passes import InsertBenchmarkPasses  # late: --help is fast
+
+    return InsertBenchmarkPasses()
+
+
+STUDY = BundledStudy(
+    title="the Insert Benchmark's ten steps; vary a setting with --factor",
+    study=study,
+    workloads=workloads,
+    passes=_passes,
+    settings=settings,
+    options=(PRESET, STEP, ROWS, STEP_SECONDS, MODE),
+)

@@ -1,0 +1,159 @@
+"""The best degree of each query in words and as tables, for the terminal and the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pgdyno.base import numbers
+from pgdyno.base.text import listed
+from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.scaling import Knee, Level
+from pgdyno.model.experiments.tpch import TPCH_RUNS
+from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
+from pgdyno.stats.curves.knee import LEVEL, TOLERANCE
+from pgdyno.studies.bundled.tpch.query_degrees import SETTING, QueryDegree, QueryDegrees, query_degrees
+from pgdyno.studies.grids.scaling import bounded
+
+_TO_SET = "To set in a query's own transaction, as certain all together"
+_NO_WORKERS = "no workers planned"
+_CAPTION = f"The smallest {SETTING} with at least {numbers.share(1 - TOLERANCE)} of the highest rate"
+_UNTOLD = "not distinguishable"
+
+
+@dataclass(frozen=True)
+class BestDegrees:
+    """The best degrees of variants that differ in them alone, in words.
+
+    ``table`` is the page's, ``narrow_table`` the terminal's; None where there is nothing to tell. ``to_set``
+    introduces the ``statements``, of which there may be none.
+    """
+
+    title: str
+    table: StyledTable | None
+    narrow_table: Table | None
+    sentences: tuple[str, ...]
+    to_set: str
+    statements: tuple[str, ...]
+
+
+def best_degrees(experiment: Experiment) -> tuple[BestDegrees, ...]:
+    """Return the best degrees, for every combination of the other factors."""
+    return tuple(_best_degrees(found) for found in query_degrees(experiment))
+
+
+def _best_degrees(found: QueryDegrees) -> BestDegrees:
+    title = "Best degree of each query" + (f", {found.common}" if found.common else "")
+    is_told = found.compared > 0
+    return BestDegrees(
+        title,
+        _table(title, found) if is_told else None,
+        _narrow_table(found) if is_told else None,
+        tuple(_sentences(found)),
+        _TO_SET,
+        _statements(found),
+    )
+
+
+def _narrow_table(found: QueryDegrees) -> Table:
+    degrees = ", ".join(map(str, found.degrees))
+    rows = (
+        (
+            _name(one),
+            _knee(one.alone, found),
+            _knee(one.together, found),
+            NOTHING if one.name in TPCH_RUNS else ", ".join(_planned(one, d) for d in found.degrees),
+        )
+        for one in found.queries
+    )
+    return Table(_CAPTION, columns("", "by itself", "all together", f"planned at {degrees}"), tuple(rows))
+
+
+def _table(title: str, found: QueryDegrees) -> StyledTable:
+    caption = (
+        f"{_CAPTION}. Under each degree: the rate there as a share of the highest, with its "
+        f"{numbers.share(LEVEL)} interval, and the workers planned"
+    )
+    heads = ("by itself", "all together", *(f"at {degree}" for degree in found.degrees))
+    rows = tuple((_name(one), _cells(one, found)) for one in found.queries)
+    return StyledTable(title, caption, tuple(map(StyledCell, heads)), rows, corner="Query")
+
+
+def _sentences(found: QueryDegrees) -> Iterator[str]:
+    """Yield the certainty of the answer, and deviations from the plan."""
+    if not found.queries:
+        yield f"Too few rounds count to name any: {LEAST_ROUNDS} are the least"
+        return
+    if found.compared == 0:
+        yield "No plan had workers, so that no degree changes anything; pgdyno explain-degree says why"
+        return
+    level = numbers.share(LEVEL)
+    yield (
+        f"By itself: either end of an answer holds with {level}, independent of the others; one of twenty "
+        f"may be wrong. All together: with {level} none of all {found.compared} is wrong (Bonferroni)"
+    )
+    if not _statements(found):
+        yield "No query's degree is certain together with all others: more passes tell (--blocks, --budget)"
+    yield "Queries were alone on the machine; beside others fewer may be best: see the throughput run"
+    if short := list(_not_launched(found)):
+        yield (
+            f"Fewer workers were launched than planned: {listed(short)}. These degrees did not run; "
+            "max_parallel_workers and max_worker_processes are the limits"
+        )
+
+
+def _statements(found: QueryDegrees) -> tuple[str, ...]:
+    """Return the settings for a query's own transaction: degrees that are jointly certain."""
+    by_degree: dict[int, list[str]] = {}
+    for one in found.queries:
+        if one.set_to is not None:
+            by_degree.setdefault(one.set_to, []).append(one.name)
+    return tuple(
+        f"SET LOCAL {SETTING} = {degree};  -- {listed(names)}" for degree, names in sorted(by_degree.items())
+    )
+
+
+def _knee(one: Knee | None, found: QueryDegrees) -> str:
+    """Return where the best degree lies."""
+    if one is None:
+        return _NO_WORKERS
+    return _UNTOLD if one.high is None and one.low == found.degrees[0] else str(one)
+
+
+def _not_launched(found: QueryDegrees) -> Iterator[str]:
+    for one in found.queries:
+        for degree, share in one.launched.items():
+            if share < 1:
+                yield f"{_name(one)} at {degree} ({numbers.share(share)})"
+
+
+def _cells(one: QueryDegree, found: QueryDegrees) -> tuple[StyledCell, ...]:
+    levels = {level.level: level for level in one.levels}
+    return (
+        StyledCell(_knee(one.alone, found)),
+        StyledCell(_knee(one.together, found)),
+        *(_level_cell(one, levels.get(degree), degree) for degree in found.degrees),
+    )
+
+
+def _level_cell(one: QueryDegree, level: Level | None, degree: int) -> StyledCell:
+    if level is None:
+        return StyledCell(NOTHING)
+    workers = _planned(one, degree)
+    planned = "" if workers == NOTHING else f"{workers} planned"
+    if degree == one.fastest:
+        return StyledCell("the highest", planned)
+    ratio = level.ratio_to_best
+    return StyledCell(numbers.share(ratio.point), ", ".join(filter(None, (bounded(ratio), planned))))
+
+
+def _planned(one: QueryDegree, degree: int) -> str:
+    """Return how many workers its plan asks for; of a run, which has many plans, nothing."""
+    if degree not in one.planned or one.name in TPCH_RUNS:
+        return NOTHING
+    return numbers.plain(one.planned[degree])
+
+
+def _name(one: QueryDegree) -> str:
+    return TPCH_RUNS.get(one.name, one.name)

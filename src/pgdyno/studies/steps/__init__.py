@@ -1,1 +1,0 @@
-"""Steps of the Insert Benchmark. Pure."""

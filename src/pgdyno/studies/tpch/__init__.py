@@ -1,1 +1,0 @@
-"""Passes of TPC-H. Pure."""
