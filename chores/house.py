@@ -13,17 +13,8 @@ from tests.house.source import ROOT, Module, imported_modules, modules
 COMMANDS = ("compare", "apply", "profile", "accelerate", "run")
 _VIEWS = ("report/", "studies/grids/")
 _VIEW_FILES = (
-    *(
-        "_text.py",
-        "_page.py",
-        "view.py",
-        "results/page.py",
-        "_words.py",
-        "_tables.py",
-        "_table.py",
-        "rqps.py",
-    ),
-    *("rqps.py", "tpch/tables.py", "tpch/text.py", "step_series.py"),
+    *("_text.py", "_page.py", "_table.py", "_tables.py", "_words.py", "view.py", "results/page.py"),
+    *("rqps.py", "step_series.py", "tpch/tables.py", "tpch/text.py"),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,14 +14,16 @@ PACKAGE = ROOT / "src" / "pgdyno"
 CATALOGUES = (
     "plan/levers/",
     "plan/formats/",
-    "plan/peers/",
     "workload/bundled/",
     "measure/meters/",
     "studies/bundled/",
-    "tune/search/samplers/",
-    "builds/compilers/",
 )
 """Folders that are found by walking: one file adds one entry."""
+
+OUTSIDE = {"subprocess", "os", "socket", "time", "random", "shutil", "tempfile", "sqlite3", "signal"}
+"""Modules of the standard library that reach outside."""
+OPENING = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
+"""Calls that read or write files; templates of our own are part of the program."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,8 @@ class Module:
     @property
     def is_entry(self) -> bool:
         """Whether it lies in a catalogue."""
-        if self.place.startswith("studies/bundled/") and self.place.count("/") > 2:
-            return self.path.stem in {"study", "passes", "view"}  # which every benchmark's folder has
-        return self.place.startswith(CATALOGUES)
+        is_part = self.place.startswith("studies/bundled/") and self.place.count("/") > 2  # of a benchmark
+        return self.place.startswith(CATALOGUES) and not is_part
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
@@ -106,3 +107,23 @@ def imported_modules() -> dict[str, frozenset[str]]:
         )
         for module in modules()
     }
+
+
+def reaching_out(module: Module) -> Iterator[str]:
+    """Yield the modules and calls by which a module reaches outside."""
+    yield from (name for _, name in module.imports if name.split(".")[0] in OUTSIDE)
+    called = {node.func for node in module.nodes if isinstance(node, ast.Call)}
+    names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in called}
+    yield from names & OPENING
+
+
+@cache
+def all_imports(name: str) -> frozenset[str]:
+    """Return all modules of pgdyno that a module leads to."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        for target in imported_modules()[left.pop()] - found:
+            found.add(target)
+            left.append(target)
+    return frozenset(found)

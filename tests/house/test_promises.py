@@ -7,11 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.house.source import PACKAGE, ROOT, Module, imported_modules, modules
-from tests.house.test_imports import OUTSIDE
-
-OPENING = {"open", "read_text", "read_bytes", "write_text", "write_bytes"}
-"""Calls that read or write files; templates of our own are part of the program."""
+from tests.house.source import PACKAGE, ROOT, Module, all_imports, modules, reaching_out
 
 CALLED_BY_OTHERS = {
     "list_commands": "click calls it",
@@ -25,34 +21,17 @@ CALLED_BY_OTHERS = {
 
 
 def test_what_calls_itself_pure_imports_nothing_that_reaches_outside() -> None:
-    impure = {module.name for module in modules() if set(_reaching_out(module))}
+    impure = {module.name for module in modules() if set(reaching_out(module))}
     wrong = [
         f'{module.place} says "Pure" and imports {", ".join(sorted(found))}'
         for module in modules()
         if re.search(r"\bPure\b", ast.get_docstring(module.tree) or "")
         if (
-            found := {name.split(".", 1)[1] for name in _all_imports(module.name) & impure}
-            | set(_reaching_out(module))
+            found := {name.split(".", 1)[1] for name in all_imports(module.name) & impure}
+            | set(reaching_out(module))
         )
     ]
     assert not wrong, "\n".join(wrong)
-
-
-def _reaching_out(module: Module) -> Iterator[str]:
-    yield from (name for _, name in module.imports if name.split(".")[0] in OUTSIDE)
-    called = {node.func for node in module.nodes if isinstance(node, ast.Call)}
-    names = {one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "") for one in called}
-    yield from names & OPENING
-
-
-def _all_imports(name: str) -> set[str]:
-    found: set[str] = set()
-    left = [name]
-    while left:
-        for target in imported_modules()[left.pop()] - found:
-            found.add(target)
-            left.append(target)
-    return found
 
 
 def test_no_public_name_is_for_tests_alone() -> None:

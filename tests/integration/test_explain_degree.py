@@ -20,7 +20,7 @@ from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, sett
 
 from pgdyno.base.errors import PrivilegeError, ServerError, UsageError
 from pgdyno.plan.degrees.degree_text import headline
-from pgdyno.plan.degrees.explain_degree import explain_degree_of
+from pgdyno.plan.explain_degree import explain_degree_of
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.inspection.settings import read_settings
 from pgdyno.postgres.parallel_degree import Degree, DegreeStep, Limit

@@ -12,7 +12,6 @@ from tests.fix_servers import RealServer, wait_until
 
 from pgdyno.base.errors import ServerError
 from pgdyno.cli.output import Lines
-from pgdyno.host.host import Wait
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.measure.arenas.opening import open_scratch_arena
@@ -32,6 +31,7 @@ from pgdyno.postgres.sampling.counters import (
     read_dead_tuples,
     wait_for_clients_to_end,
 )
+from pgdyno.postgres.waits import Wait
 from pgdyno.studies.bundled.insert_benchmark.passes import measure_step
 from pgdyno.studies.bundled.insert_benchmark.sizes import Size
 from pgdyno.studies.bundled.insert_benchmark.steps import PREFIX, steps

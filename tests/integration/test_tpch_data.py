@@ -16,7 +16,8 @@ from tests.fix_tpch import REASON, TPCHGEN, tpchgen
 from tests.integration.tpch_servers import SMALLEST, arm_answers, connection, loaded_arm, values
 
 from pgdyno.base.errors import GeneratorFailedError
-from pgdyno.load.tpchgen import Filling, Tpchgen
+from pgdyno.load.tpch_tables import Filling
+from pgdyno.load.tpchgen import Tpchgen
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.studies.bundled.tpch.answers import known_answers, normalised
 from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters

@@ -1,4 +1,4 @@
-"""Plans for a server and makes the configurations that studies compare."""
+"""The plan for a scratch server, and the configurations that studies compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision on an experiment's plan, with the next step. Pure."""
+"""The decision on a plan with the next step, its effect at load, and the text of a watch. Pure."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _continued(decision: PlanDecision) -> str:
 
 
 def without_per_application(experiment: Experiment) -> PerApplication | None:
-    """Return the results without such settings; None if they were not measured."""
+    """Return the results without settings that suit one application; None if they were not measured."""
     if experiment.terms is None:
         return None
     for variant in experiment.variants:

@@ -1,11 +1,8 @@
-"""Runs configure and make in one source tree, with one log, as whom it is told.
+"""Runs configure and make in one source tree, with one log, in stages that are done once.
 
-Progress is read from the log: what make has compiled so far of what it will compile.
-
-Run a build as stages that are done once: an interrupted build resumes where it stopped.
-
-A stage is done when its name stands in the record, which is written after it. One that was interrupted is
-run again from its own beginning, so that a stage must clear away what an earlier try of it has left.
+Progress is read from the log: what make has compiled so far of what it will compile. A stage is done when its
+name stands in the record, which is written after it. One that was interrupted is run again from its own
+beginning, so that a stage must clear away what an earlier try of it has left.
 """
 
 from __future__ import annotations

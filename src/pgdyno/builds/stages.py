@@ -41,7 +41,7 @@ _BRANCHES = "branches.fdata"
 
 @dataclass(frozen=True)
 class BuildParts:
-    """Functions that a build calls, in the order in which it does; ``parts.py`` has the usual ones."""
+    """Functions that a build calls, in that order; ``PARTS`` in ``build.py`` has the usual ones."""
 
     find_bolt: Callable[[], bolt.Bolt | None]
     fetch: Callable[[str, Workspace, Progress], Fetched]

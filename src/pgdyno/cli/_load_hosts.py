@@ -30,7 +30,7 @@ def warn_of_load(command: str, cell: CellHosts) -> None:
     warn(f"{cell.server.name} issues any load itself: {command} takes none from load hosts yet ({hosts})")
 
 
-def loaded_from(conditions: Conditions, source: LoadSource | None) -> Conditions:
+def with_load_from(conditions: Conditions, source: LoadSource | None) -> Conditions:
     """Return conditions with the load hosts of a cell, if there is one.
 
     Raises: UsageError for workloads that they cannot issue; those of an experiment file are read later.

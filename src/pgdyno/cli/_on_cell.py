@@ -1,4 +1,7 @@
-"""``--cell`` of all commands that work on a server: they run on the server's host, or are carried there."""
+"""``--cell`` of all commands that work on a server: they run on the server's host, or are carried there.
+
+Commands that load hosts can load take ``--allow-fewer`` with it, and are given the source of their load.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ _WORKLOAD_FILE = ".toml"
 
 
 def with_cell(command: click.Command) -> click.Command:
-    """Return a command that also takes ``--cell``. If its load comes from there, it is given the source."""
+    """Return a command that also takes ``--cell``; with ``--allow-fewer`` if its load can come from there."""
     name = command.name or ""
     is_loaded = name in LOADED_BY_CELL
     option = click.Option(
@@ -66,9 +69,9 @@ def _allow_fewer() -> click.Option:
 
 def _load_source(cell: CellHosts | None, *, allows_fewer: bool) -> LoadSource | None:
     """Return the cell's load hosts; None without a cell. Raises: UsageError."""
-    from pgdyno.measure.load_hosts import FromCell
-
     if cell is not None:
+        from pgdyno.measure.load_hosts import FromCell
+
         return FromCell(cell, allows_fewer)
     if allows_fewer:
         raise UsageError(

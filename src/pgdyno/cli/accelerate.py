@@ -13,7 +13,7 @@ import click
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
-from pgdyno.cli._load_hosts import loaded_from, refuse_beside_cell
+from pgdyno.cli._load_hosts import refuse_beside_cell, with_load_from
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -364,7 +364,7 @@ class Asked:
             accepts_patches=self.patched,
         )
         return AccelerateRequest(
-            loaded_from(conditions, self.load_from),
+            with_load_from(conditions, self.load_from),
             Variant("default"),
             self.budget_s,
             max_loss=self.max_loss,

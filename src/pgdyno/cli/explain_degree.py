@@ -85,7 +85,7 @@ def command(
     With --workload, the statements are a captured workload's. Their parameters have typical values of the
     planner's statistics: the middle of the column's histogram, or its most common value.
     """
-    from pgdyno.plan.degrees.explain_degree import explain_degree_of
+    from pgdyno.plan.explain_degree import explain_degree_of
     from pgdyno.workload.workload_choice import read_workload
     from pgdyno.workload.workload_degrees import WorkloadServer, explain_statement
 

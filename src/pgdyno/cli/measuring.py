@@ -91,11 +91,11 @@ class Measuring:
 
         Raises: UsageError for options and workloads that do not go with them.
         """
-        from pgdyno.cli._load_hosts import loaded_from, refuse_beside_cell
+        from pgdyno.cli._load_hosts import refuse_beside_cell, with_load_from
 
         if load_from is not None:
             refuse_beside_cell({"--isolate or --no-isolate": self.isolate is not None})
-        return loaded_from(self.conditions(), load_from)
+        return with_load_from(self.conditions(), load_from)
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
         """Return conditions for steps, which run in whole passes of one arm each."""

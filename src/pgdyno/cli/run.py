@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from pgdyno.base.errors import PermissionNotGivenError, UsageError
-from pgdyno.cli._load_hosts import loaded_from, refuse_beside_cell
+from pgdyno.cli._load_hosts import refuse_beside_cell, with_load_from
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
@@ -181,7 +181,7 @@ def _require_place_of_load(
 
 
 def _completed(conditions: Conditions, *, load_from: LoadSource | None, accept: bool) -> Conditions:
-    loaded = loaded_from(conditions, load_from)
+    loaded = with_load_from(conditions, load_from)
     return replace(loaded, accepts_builds=accept)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._load_hosts import loaded_from, warn_of_load
+from pgdyno.cli._load_hosts import warn_of_load, with_load_from
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -192,7 +192,7 @@ class _Asked:
             as_booted=AS_ASKED if self.as_booted else "",
         )
         return TuneRequest(
-            conditions=loaded_from(conditions, self.load_from),
+            conditions=with_load_from(conditions, self.load_from),
             base=Variant("default"),
             budget_s=self.budget_s,
             plan=PlanRequest(

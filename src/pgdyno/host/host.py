@@ -11,29 +11,27 @@ from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.cache_allocation import CacheAllocation
 
 _NOT_INSPECTED: Fact[Any] = Fact(Unknown("not inspected"), "inspect_host")
-CPU = "CPU"  # the type of a backend that waits for nothing: it computes, or wants to
 
 
 @dataclass(frozen=True)
-class Wait:
-    """The wait of a busy backend, by PostgreSQL's names for types and events."""
+class SystemUse:
+    """Activity of the whole host in ``wall_s``: server, client and everything else."""
 
-    type: str
-    event: str = ""
-
-    def __str__(self) -> str:
-        """Return it as PostgreSQL's documentation writes it: ``IO:DataFileRead``."""
-        return f"{self.type}:{self.event}" if self.event else self.type
+    wall_s: float
+    cpus: int
+    busy_share: float  # of all CPUs
+    context_switches: float
 
 
-@dataclass(frozen=True, slots=True)
-class ActivitySample:
-    """One look at a server. ``waits`` counts busy backends: active clients and their parallel workers."""
+@dataclass(frozen=True)
+class DeviceUse:
+    """Activity of one block device in ``wall_s``."""
 
-    at_s: float  # on the monotonic clock, or from a step's beginning
-    waits: tuple[tuple[Wait, int], ...] = ()
-    is_checkpointing: bool = False
-    autovacuum_workers: int = 0
+    wall_s: float
+    reads: float
+    read_bytes: float
+    writes: float
+    written_bytes: float
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,6 @@ A file is named by its path on the host, ``/proc/sys/vm/swappiness``; people see
 sysctl(8) gives it. Values are compared as the kernel writes them, which is not always as they were written.
 
 Source: Linux, Documentation/admin-guide/sysctl/, Documentation/ABI/, sysctl(8).
-
-Registers of x86 processors that disable prefetchers, and the names of their changes. Pure.
-
-A key names the CPU's device and the register, ``/dev/cpu/3/msr:0x1a4``; a value is hexadecimal, ``0xf``.
-The threads of a core share these registers.
-
-Source: Intel, "Disclosure of Hardware Prefetcher Control on Some Intel Processors" (0x1A4); AMD, Processor
-Programming Reference, MSRC000_0108 [Prefetch Control]; Linux, msr(4).
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""A running generator: started, frozen, released and stopped as one process group.
-
-Turns with a switch to the arm's machine settings before each.
-
-What the whole machine has one value of can so be compared as closely in time as anything else, where a value
-counts at once and leaves nothing behind.
-"""
+"""A running generator: started, frozen, released and stopped as one process group."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 
-from pgdyno.load.tpchgen import Filling
 from pgdyno.model.experiments.workload import TPCHGEN, DataSet
 
 _SQL = files(__package__) / "tpch"
@@ -12,6 +13,22 @@ _LINES_PER_ORDER = 4  # on average; how many lines there are, chance decides
 _ROWS_PER_THOUSANDTH = {"supplier": 10, "customer": 150, "part": 200, "partsupp": 800, "orders": 1500}
 _ROWS = {"region": 5, "nation": 25}
 BYTES_PER_THOUSANDTH = 1_800_000  # measured at scale 1, indexes included
+
+
+@dataclass(frozen=True)
+class Filling:
+    """The data to load.
+
+    ``tables`` creates the tables, ``keys`` follows after the rows; both are SQL.
+
+    ``rows`` are by table, roughly; ``exact`` those whose number is fixed.
+    """
+
+    thousandths: int  # the scale
+    tables: str
+    keys: str
+    rows: Mapping[str, int]
+    exact: Mapping[str, int]
 
 
 def data_set(thousandths: int) -> DataSet:

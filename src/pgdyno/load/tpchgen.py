@@ -21,6 +21,7 @@ from psycopg.sql import SQL, Identifier
 from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load._contract import Target
 from pgdyno.load.process import Wrap
+from pgdyno.load.tpch_tables import Filling
 from pgdyno.model.experiments.tpch import scale_text
 
 Tell = Callable[[float], None]
@@ -30,22 +31,6 @@ _ROWS_PER_PART = 500_000  # arbitrary: a second or two of COPY, so that progress
 _CHUNK_BYTES = 1 << 18
 _COPY = SQL("COPY {} FROM STDIN WITH (FORMAT csv, HEADER)")
 _KEYS_SHARE = 0.35  # of the whole load, measured at scale 1 on two CPUs: keys and indexes after the rows
-
-
-@dataclass(frozen=True)
-class Filling:
-    """The data to load.
-
-    ``tables`` creates the tables, ``keys`` follows after the rows; both are SQL.
-
-    ``rows`` are by table, roughly; ``exact`` those whose number is fixed.
-    """
-
-    thousandths: int  # the scale
-    tables: str
-    keys: str
-    rows: Mapping[str, int]
-    exact: Mapping[str, int]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Waking an idle CPU can take longer than the statement that it is woken for, most of all in a virtual machine:
 the figures then tell how the hypervisor wakes CPUs. The machine is given back as it was found, with receipts,
-by ``host_state.py``. What does not make the probe's wake-up shorter is left alone, and not claimed.
+by ``apply/host_state.py``. What does not make the probe's wake-up shorter is left alone, and not claimed.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class AwakeKeeper:
                 if is_shorter(before.booted_us, held_us):
                     record = replace(before, means=AwakeMeans.SPINNERS, held_us=held_us)
                     return Keeping(record, spin=self.spinners.spin)
-                obstacle = f"spinning does not shorten a wake-up ({_us(held_us)})"
+                obstacle = f"spinning does not shorten a wake-up ({_while_held(held_us)})"
         return Keeping(replace(before, reason=f"{why_no_polling}; {obstacle}"))
 
     def _restore_left(self) -> str | None:
@@ -177,7 +177,7 @@ def try_files(
         return Trial(booted_us, None, error.message)
     if is_shorter(booted_us, held_us):
         return Trial(booted_us, held_us)
-    return Trial(booted_us, held_us, f"polling does not shorten a wake-up ({_us(held_us)})")
+    return Trial(booted_us, held_us, f"polling does not shorten a wake-up ({_while_held(held_us)})")
 
 
 def is_shorter(booted_us: float | None, held_us: float | None) -> bool:
@@ -200,7 +200,7 @@ def _chosen_by(variants: Sequence[Variant]) -> str | None:
     return f"the variants set {', '.join(map(display_name, files))} themselves"
 
 
-def _us(time_us: float | None) -> str:
+def _while_held(time_us: float | None) -> str:
     return "not measured" if time_us is None else f"{time_us:.0f} µs while it is held"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pgdyno.host.io_uring import IoUringObstacle
 from pgdyno.model.experiments.experiment import Design
@@ -12,9 +12,6 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant
-
-if TYPE_CHECKING:  # of what measures; studies are listed without it
-    from pgdyno.measure.passes import Passes
 
 Value_co = TypeVar("Value_co", covariant=True)
 
@@ -181,7 +178,7 @@ class BundledStudy:
     generator: str | None = None  # that issues these, unless another one is asked for
     workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # that it brings itself
     settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # of servers, that belong to them
-    passes: Callable[[], Passes] | None = None  # how they are measured, if they are steps
+    passes: str | None = None  # the module with ``PASSES``, which measures them if they are steps
     loads: tuple[str, ...] = ()  # names of its own loads among which one can choose
     takes_workloads: bool = False  # those that it measures are any, in place of ``measures``
     design: Design = field(default_factory=Design)  # for what no option asks for

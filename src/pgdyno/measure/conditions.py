@@ -35,7 +35,7 @@ class Conditions:
     as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
 
     def placed(self, arena: ScratchArena, study: Study, progress: Progress) -> Placed:
-        """Return arena and study as they are, or with their load from other hosts. Raises: as those."""
+        """Return arena and study as they are, or with load from other hosts. Raises: as ``LoadSource``."""
         if self.load_from is None:
             return Placed(arena, study)
         return self.load_from.placed(arena, study, self.workloads, progress)

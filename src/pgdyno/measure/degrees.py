@@ -1,9 +1,9 @@
-"""Check before timing that a statement has the workers that its workload requires.
+"""Parallel workers: required of a statement before timing, launched, and planned.
 
-It is run once, in a session set as those of the load; that also warms up. A query is run with EXPLAIN
-ANALYZE, which says what its plan asks for and what was launched. It slows a query down, so that nothing is
-timed by it. All of it is rolled back: EXPLAIN ANALYZE runs CREATE TABLE AS and the like even in a read-only
-transaction, where the statement by itself would be refused.
+A statement is run once, in a session set as those of the load; that also warms up. A query is run with
+EXPLAIN ANALYZE, which says what its plan asks for and what was launched. It slows a query down, so that
+nothing is timed by it. All of it is rolled back: EXPLAIN ANALYZE runs CREATE TABLE AS and the like even in
+a read-only transaction, where the statement by itself would be refused.
 
 What builds an index has no plan, and the server counts its workers nowhere (pg_stat_database has those of
 Gather nodes alone); with trace_sort each process that takes part in the sort says so.
@@ -25,7 +25,7 @@ from pgdyno.measure.meters import MeterModule
 from pgdyno.model.experiments.experiment import Cell
 from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS, Readings
 from pgdyno.model.experiments.workload import Statement, Workload
-from pgdyno.plan.degrees.explain_degree import causes_of
+from pgdyno.plan.explain_degree import causes_of
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.postgres.planner.parallel_plan import Plan, nodes, planned_workers, shape
 from pgdyno.postgres.planner.planner import plan_of
@@ -59,7 +59,11 @@ _ANOTHER = "give a query that runs on this server, by any number of workers"
 
 
 class LaunchedWorkers:
-    """Reads the meter of parallel workers after each query of a session."""
+    """Reads the meter of parallel workers after each query of a session.
+
+    PostgreSQL counts them from 18 on. They are read between queries, by a connection of their own: nothing
+    counts inside what is timed.
+    """
 
     def __init__(self, arm: Arm, session: QuerySession, meters: Sequence[MeterModule]) -> None:
         """Begin now. Raises: ServerError."""

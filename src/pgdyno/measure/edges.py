@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.host import HostCpu
+from pgdyno.host.host import DeviceUse, HostCpu, SystemUse
 from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.measure.arenas.arm import Arm, read_meters
@@ -16,27 +16,6 @@ from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import MeterModule
 from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.metric import SERVER_CPU, Readings
-
-
-@dataclass(frozen=True)
-class SystemUse:
-    """Activity of the whole host in ``wall_s``: server, client and everything else."""
-
-    wall_s: float
-    cpus: int
-    busy_share: float  # of all CPUs
-    context_switches: float
-
-
-@dataclass(frozen=True)
-class DeviceUse:
-    """Activity of one block device in ``wall_s``."""
-
-    wall_s: float
-    reads: float
-    read_bytes: float
-    writes: float
-    written_bytes: float
 
 
 @dataclass(frozen=True)

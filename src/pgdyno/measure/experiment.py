@@ -273,15 +273,15 @@ def _label(done: int, planned: int | None, workloads: Sequence[Workload]) -> str
 
 def next_cells(experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
     """Return the names of the cells to measure next, a few of every curve."""
-    return tuple(name for curve in measured_curves(experiment) for name in _next_names(curve, rounds_left))
+    return tuple(name for curve in measured_curves(experiment) for name in _names_in(curve, rounds_left))
 
 
-def _next_names(curve: MeasuredCurve, rounds_left: int) -> Iterator[str]:
-    levels = _next(curve, rounds_left)
+def _names_in(curve: MeasuredCurve, rounds_left: int) -> Iterator[str]:
+    levels = _levels_of(curve, rounds_left)
     return (name for name, level in curve.levels.items() if level in levels)
 
 
-def _next(curve: MeasuredCurve, rounds_left: int) -> Sequence[int]:
+def _levels_of(curve: MeasuredCurve, rounds_left: int) -> Sequence[int]:
     candidates, rounds = sorted(set(curve.levels.values())), curve.rounds
     first = first_levels(candidates)
     if len(rounds) < ENOUGH or len({level for rates in rounds for level in rates}) < 2:

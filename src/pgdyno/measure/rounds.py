@@ -4,7 +4,7 @@
                               per block: read meters → slices → read meters
                               in some rounds, if it writes: CHECKPOINT, stretches of two arms alone
                               stop loads (completes their logs), CHECKPOINT every arm (its debt)
-              → attribute transactions to slices, build blocks (observation.py)
+              → attribute transactions to slices, build blocks (blocks/observation.py)
 
 Logs are parsed after the generators have ended, never beside a running slice.
 """

@@ -39,7 +39,7 @@ _VALUES = {
     "string": re.compile(r".*", re.DOTALL),
 }
 _CONTEXTS = {"internal", "postmaster", "sighup", "superuser-backend", "backend", "superuser", "user"}
-_KNOWN_UNIT = re.compile(r"[0-9]{0,9}(B|kB|MB|GB|TB|us|ms|s|min|h|d)")
+_KNOWN_UNIT = re.compile(rf"[0-9]{{0,9}}({'|'.join((*_MEMORY_BYTES, *_TIME_US))})")
 _POSITIVE = {"block_size", "wal_block_size", "segment_size", "wal_segment_size"}
 """Sizes by which others are divided; PostgreSQL's are never 0."""
 

@@ -1,4 +1,4 @@
-"""The counts of pg_stat_statements."""
+"""The counts of pg_stat_statements; transactions of a period, and sightings of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workload's statements, with their custom and generic plans."""
+"""A workload's statements, with their custom and generic plans and how their commits are grouped."""
 
 from __future__ import annotations
 

@@ -95,6 +95,9 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
 _PATTERNS = tuple(re.compile("|".join(patterns)) for patterns in _FUNCTIONS.values())
 _PARTS = (*_FUNCTIONS, OTHER)
 _CLONE = re.compile(r"\.(isra|part|constprop|cold|lto_priv|llvm|warm)\b.*")  # compilers append to names
+# The server adds the time of a session in a transaction when the session's state changes. Parse, Bind and
+# Execute of the extended protocol all set it to active and restart its clock (pgstat_report_activity of 14 to
+# 18): the time of Parse and Bind is missing, and planning with it; of a pipeline, all but the last Execute.
 _LOOP = "PostgresMain"
 # Compilers inline the functions of the two messages into the loop that reads messages. What these call is
 # called by others as well, but not from that loop: by Execute below PortalRun, or by exec_simple_query.

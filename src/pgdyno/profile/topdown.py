@@ -3,8 +3,6 @@
 Sources: Linux, tools/perf/pmu-events/arch/: x86/*/*-metrics.json (Intel: TopdownL1, TopdownL2),
 x86/amdzen4 and x86/amdzen5/pipeline.json (AMD: PipelineL1, PipelineL2), arm64/sbsa.json and
 arm64/arm/neoverse-*/metrics.json (Arm: TopdownL1).
-
-The reasons of a plan's changes, with the most that each could bring by a profile of the baseline.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from pgdyno.store.files import write_whole
 from pgdyno.store.histograms_file import FILE as HISTOGRAMS
 from pgdyno.store.histograms_file import with_histograms
 from pgdyno.store.privacy.portable import portable
-from pgdyno.store.series import FILE as SLICES
+from pgdyno.store.series import SLICES_FILE as SLICES
 from pgdyno.store.series import (
     SlicesOf,
     blocks_csv,

@@ -26,7 +26,7 @@ SlicesOf = Callable[[str, int, int], Sequence[Slice]]
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters from which spreadsheets compute (OWASP, CSV injection)."""
 HISTOGRAM_COLUMNS = ("workload", "round", "block", "variant", "start_ns", "completed", "latency_us")
-FILE = "slices.csv"
+SLICES_FILE = "slices.csv"
 _PLACE = ("workload", "round", "block", "variant", "start_ns", "end_ns")
 _COUNTED = "is_counted"  # older files lack it; what counts stands with the blocks
 _SHARES = ("steal_share", "foreign_cpu_share")
@@ -256,4 +256,4 @@ def _number(text: str, line: int) -> int:
 
 
 def _wrong(line: int, why: str) -> StorageError:
-    return StorageError(f"line {line} of {FILE} is no slice of the experiment", detail=why)
+    return StorageError(f"line {line} of {SLICES_FILE} is no slice of the experiment", detail=why)

@@ -1,15 +1,12 @@
 """``run parallel-degree`` and ``run clients`` on an attached server.
 
-``run parallel-degree --dsn``: the best degree of a query on an attached server's own data.
+The best degree of a query is measured on the server's own data. Sessions alone are set. They only read,
+unless they may write; then each execution is rolled back. A degree that the planner does not give there
+(the table's size or option allows no more, or the pools are smaller) is left out and named.
 
-Sessions alone are set. They only read, unless they may write; then each execution is rolled back. A degree
-that the planner does not give there (the table's size or option allows no more, or the pools are smaller) is
-left out and named.
-
-``run clients --dsn``: increasing numbers of clients on an attached server, near or far.
-
-On a machine of its own the client takes nothing from the server, which is what a client on the server's
-machine does. In return the network is part of every figure, and what the server spends is not seen.
+Clients may be near or far. On a machine of its own a client takes nothing from the server, which is what a
+client on the server's machine does. In return the network is part of every figure, and what the server
+spends is not seen.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.degrees.explain_degree import causes_of
+from pgdyno.plan.explain_degree import causes_of
 from pgdyno.postgres.connection.connection import Connection, connect
 from pgdyno.postgres.connection.privileges import require_powerless
 from pgdyno.postgres.guc import Guc
@@ -47,12 +44,11 @@ from pgdyno.studies.bundled import clients, parallel_degree
 _AS_FOUND = Variant("as-found")
 _OF_THE_CLIENT = "client"  # pg_settings.source of what libpq passes on: options=, PGOPTIONS, PGTZ, …
 _NONE = "pgdyno explain-degree names the limits to raise"
-_NOTE = (
+_DEGREES_AS_IT_IS = (
     "measured on a running server as it is: its other work at the time is in the figures, it was not "
     "restarted for the rounds, and jit is as it has it"
 )
-_AS_FOUND_CLIENTS = Variant("as-found")
-_AS_IT_IS = (
+_CLIENTS_AS_IT_IS = (
     "measured on a running server as it is: its other work at the time is in the figures, and it was "
     "not restarted for the rounds, which only get their data afresh"
 )
@@ -86,7 +82,7 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
     }
     context = StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing)
     study = parallel_degree.study(context)
-    notes = (_NOTE, *_left_out(surveyed.left_out), *parallel_degree.query_notes(sizing))
+    notes = (_DEGREES_AS_IT_IS, *_left_out(surveyed.left_out), *parallel_degree.query_notes(sizing))
     study = replace(study, notes=notes)
     with (
         open_own_data_arena(dsn, surveyed.data_directory, surveyed.database) as arena,
@@ -178,9 +174,9 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
     """
     require_room(dsn, max(clients.client_counts(sizing)))
     cells = clients.workloads(sizing)
-    study = clients.study(StudyContext(_AS_FOUND_CLIENTS, tuple(cells), conditions.design, sizing=sizing))
+    study = clients.study(StudyContext(_AS_FOUND, tuple(cells), conditions.design, sizing=sizing))
     server, _ = find_remote_server(dsn)
-    notes = (_AS_IT_IS, *((_ELSEWHERE,) if server.pid is None else ()), *study.notes)
+    notes = (_CLIENTS_AS_IT_IS, *((_ELSEWHERE,) if server.pid is None else ()), *study.notes)
     with (
         open_remote_arena(dsn, progress) as arena,
         closing(open_store()) as store,

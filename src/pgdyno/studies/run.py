@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from pgdyno.accelerate.planning import inspect_scratch, plan_for
 from pgdyno.apply.host_state import HostState, this_host
@@ -30,15 +32,16 @@ from pgdyno.measure.decisions.stopping import minimum_rounds
 from pgdyno.measure.design.isolation import split_cpus
 from pgdyno.measure.design.phase import require_writing
 from pgdyno.measure.measure import measure
+from pgdyno.measure.passes import Passes
 from pgdyno.measure.records.new_experiment import Context, tpch_facts
 from pgdyno.model.experiments.experiment import Experiment, Phase
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.degrees.explain_degree import check_statement, never_with_workers
 from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.plan.engine.resources import Figures
+from pgdyno.plan.explain_degree import check_statement, never_with_workers
 from pgdyno.postgres.planner.sql_text import first_word
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.installations import none_named
@@ -190,8 +193,7 @@ def run_bundled(
         study = replace(study, variants=variants, question=_question(study, factors))
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
-    if bundled.passes is not None:
-        conditions = replace(conditions, passes=bundled.passes())
+    conditions = replace(conditions, passes=_passes(bundled))
     return measure(known, conditions, progress, _asked(bundled, context.sizing, conditions, factors))
 
 
@@ -234,6 +236,13 @@ def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
     if not (varied and study.is_adaptive):
         return study.question
     return f"What {'does' if len(varied) == 1 else 'do'} {' and '.join(varied)} change, at every level?"
+
+
+def _passes(bundled: BundledStudy) -> Passes | None:
+    """Return how a study's steps are measured; None if it has none."""
+    if bundled.passes is None:
+        return None
+    return cast("Passes", importlib.import_module(bundled.passes).PASSES())
 
 
 def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:

@@ -22,13 +22,7 @@ from pgdyno.model.experiments.captured import (
     ColumnValue,
     NewKey,
 )
-from pgdyno.plan.degrees.explain_degree import (
-    check_statement,
-    degree_of,
-    inquiry_of,
-    never_with_workers,
-    open_named,
-)
+from pgdyno.plan.explain_degree import check_statement, degree_of, inquiry_of, never_with_workers, open_named
 from pgdyno.postgres.catalogued_tables import ColumnStatistics
 from pgdyno.postgres.connection.connection import Connection, names_database
 from pgdyno.postgres.guc import Guc

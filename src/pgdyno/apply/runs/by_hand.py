@@ -169,8 +169,8 @@ def dividing_statement(key: str, value: str) -> str:
         return f"mount -t resctrl {options}resctrl {RESCTRL}"
     division = division_of(value)
     if division is None or key != OF_GROUP:
-        return _writing_lines(key, () if division is None else division.lines)
-    return "; ".join((f"mkdir {GROUP}", _writing_lines(key, division.lines), *_moving(division)))
+        return _writing_division(key, () if division is None else division.lines)
+    return "; ".join((f"mkdir {GROUP}", _writing_division(key, division.lines), *_moving(division)))
 
 
 def restoring_division(key: str, found: str | None) -> str:
@@ -180,10 +180,10 @@ def restoring_division(key: str, found: str | None) -> str:
     if key == OF_GROUP:
         return f"rmdir {GROUP}" if found is None else f": {GROUP} was there before"
     division = division_of(found or "")
-    return _writing_lines(key, () if division is None else division.lines)
+    return _writing_division(key, () if division is None else division.lines)
 
 
-def _writing_lines(key: str, lines: Iterable[str]) -> str:
+def _writing_division(key: str, lines: Iterable[str]) -> str:
     return f"printf '%s\\n' {shlex.join(lines)} > {key}"
 
 

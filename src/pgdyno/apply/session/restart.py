@@ -20,13 +20,13 @@ from typing import LiteralString
 from pgdyno.apply.session.query import Connect, Connection, value
 from pgdyno.base.errors import ConnectionFailedError, ServerError, ServerStartError, UsageError
 
-DEFAULT_LIMIT_S = 120.0  # a shutdown checkpoint of a large, busy server takes tens of seconds
-_POLL_S = 0.1
+RESTART_LIMIT_S = 120.0  # a shutdown checkpoint of a large, busy server takes tens of seconds
+_RESTART_POLL_S = 0.1
 _OUTPUT_BYTES = 2000
 _START_TIME: LiteralString = """
 SELECT pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
 """
-_LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is swamped
+_RELOAD_LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is swamped
 _RELOAD_POLL_S = 0.02
 _LOAD_TIME: LiteralString = """
 SELECT pg_catalog.date_part('epoch', pg_catalog.pg_conf_load_time())::pg_catalog.float8
@@ -42,7 +42,7 @@ class CommandRestarter:
 
     command: tuple[str, ...]
     connect: Connect
-    limit_s: float = DEFAULT_LIMIT_S
+    limit_s: float = RESTART_LIMIT_S
 
     def restart(self) -> None:
         """Restart the server, or start it if it is down.
@@ -60,7 +60,7 @@ class CommandRestarter:
                         detail=_words(now),
                         hint="the server's own log says why",
                     )
-                time.sleep(_POLL_S)
+                time.sleep(_RESTART_POLL_S)
 
     def _run(self) -> None:
         # Into a file, not a pipe: a server may keep its starter's output open for ever.
@@ -105,7 +105,7 @@ def _words(state: float | ConnectionFailedError) -> str:
 
 
 def command_restarter(
-    command: Sequence[str], connect: Connect, *, limit_s: float = DEFAULT_LIMIT_S
+    command: Sequence[str], connect: Connect, *, limit_s: float = RESTART_LIMIT_S
 ) -> CommandRestarter:
     """Return a restarter for the user's command. Raises: UsageError if the command is empty."""
     if not command:
@@ -147,11 +147,11 @@ def reload_and_wait(connection: Connection, connect: Connect) -> None:
     before = _loaded_at(connect)
     if not value(connection, "SELECT pg_catalog.pg_reload_conf()", bool):
         raise ServerError("the server could not reload its configuration")
-    deadline_s = time.monotonic() + _LIMIT_S
+    deadline_s = time.monotonic() + _RELOAD_LIMIT_S
     while _loaded_at(connect) == before:  # earlier, where the clock was set back
         if time.monotonic() > deadline_s:
             raise ServerError(
-                f"the server did not load its configuration within {_LIMIT_S:.0f} s",
+                f"the server did not load its configuration within {_RELOAD_LIMIT_S:.0f} s",
                 hint="its log says why; SELECT * FROM pg_file_settings WHERE error IS NOT NULL may too",
             )
         time.sleep(_RELOAD_POLL_S)

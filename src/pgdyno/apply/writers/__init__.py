@@ -1,4 +1,4 @@
 """Writers of changes, one per kind and access path.
 
-Each implements ``model.ports.ChangeWriter``.
+Each implements ``base.ports.ChangeWriter``.
 """

@@ -1,6 +1,6 @@
 """Turn prefetchers off and on by writing CPU registers: one receipt for each CPU.
 
-Only the registers of ``model.msr.PREFETCHERS`` are written, and of those only the bits that are known: others
+Only the registers of ``host.msr.PREFETCHERS`` are written, and of those only the bits that are known: others
 steer voltages and frequencies. Like everything in a running kernel it lasts until the machine is restarted.
 
 Source: Linux, msr(4): a register is eight bytes at the offset of its number, the least significant first.

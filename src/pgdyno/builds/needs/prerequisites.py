@@ -71,7 +71,7 @@ def requirements_of(features: Features, major: int) -> tuple[Requirement, ...]:
     """Return the prerequisites of a build with these features, each once."""
     given = features.values
     on = {name: value for name, value in (_defaults(given, major) | given).items() if value != "no"}
-    found = [one for name, value in on.items() for one in _found_in(name, value)]
+    found = [one for name, value in on.items() for one in _needed_by(name, value)]
     return tuple(dict.fromkeys([*found, *_interpreters(on)]))
 
 
@@ -81,7 +81,7 @@ def _defaults(given: Mapping[str, str], major: int) -> dict[str, str]:
     return {**line_editor, **({"icu": "yes"} if major >= _ICU_BY_DEFAULT_SINCE else {})}
 
 
-def _found_in(name: str, value: str) -> tuple[Requirement, ...]:
+def _needed_by(name: str, value: str) -> tuple[Requirement, ...]:
     if name == "system-tzdata":
         return (Requirement(value, "tzdata", path=str(Path(value) / "GMT")),)
     return _NEEDED.get(name, ()) or _NEEDED.get(f"{name}={value}", ())

@@ -2,8 +2,6 @@
 
 The segment with the code has to begin where a huge page can, which the linker is told. What the object does,
 and when it leaves everything as it was, stands in ``huge_text.c``.
-
-Find traces of instrumentation in a finished installation.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The catalogue of patches: files ``patches/<major>/<name>.patch`` beside this package.
+"""The catalogue of patches, ``patches/<major>/<name>.patch`` beside this package, and applying them.
 
 Each begins with lines ``Title:``, ``Idea:``, ``Release:`` and ``Verdict:``, then some paragraphs. Its diff
 begins at the first line with ``---``; a build's name depends on that alone: a verdict may be added later.
 A verdict is ``not measured yet``, or says how the patch did alone and with which others, with figures of
 docs/results: each difference with its interval in brackets, and on which machine.
 
-Apply patches to an unpacked source tree, before anybody else may write to it.
-
-A tree may be of anybody's making: no link of it is followed, and only plain files with one name are changed.
+They are applied to an unpacked source tree before anybody else may write to it. A tree may be of anybody's
+making: no link of it is followed, and only plain files with one name are changed.
 """
 
 from __future__ import annotations

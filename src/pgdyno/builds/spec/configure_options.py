@@ -1,7 +1,7 @@
 """Options of configure: the same libraries and flags for every version, for comparability.
 
 An option that only newer versions have (``--with-liburing``) is the one exception; it is noted. Nothing here
-reaches outside: what the host has is found out in ``prerequisites.py``.
+reaches outside: what the host has is found out in ``builds/needs/prerequisites.py``.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ kernel hands the programs to an emulator (binfmt_misc). So everything runs as if
 configure tries, trained servers, PostgreSQL's own tests. How fast it is says nothing of the other machine.
 
 Source: Debian, "Multiarch/HOWTO", "QemuUserEmulation"; Linux, Documentation/admin-guide/binfmt-misc.rst.
-
-Instruction sets of compiled code: the required features of a CPU.
 """
 
 from __future__ import annotations

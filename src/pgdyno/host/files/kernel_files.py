@@ -1,6 +1,4 @@
-"""Read kernel files and CPU registers that are requested by path or by pattern.
-
-The formats of kernel values in /proc and /sys are parsed: text in, value or Unknown out.
+"""Read kernel files and CPU registers by path or by pattern, and parse the formats of kernel values.
 
 Source: Linux, Documentation/admin-guide/cgroup-v2.rst ("Conventions"), Documentation/filesystems/proc.rst,
 Documentation/admin-guide/cputopology.rst.

@@ -2,14 +2,6 @@
 
 Nothing is looked at twice: each name is opened below the descriptor of the one before, and a symbolic link is
 read through its own descriptor. Whatever is exchanged meanwhile, the answer is about what was passed through.
-
-User identity under which this process opens, creates or renames files.
-
-Only one thread changes its identity: setfsuid(2) and setfsgid(2) act on the thread that calls them, whereas
-``os.seteuid`` changes all threads, some of which sample or log as root meanwhile. With another user's
-identity the thread has none of root's rights over files: capabilities(7), "effect of user ID changes".
-Supplementary groups stay root's; so whatever is opened has to belong to that user as well. A thread that is
-started meanwhile would keep the identity: none is.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _ARM_PARTS = {
     ("0xc0", "0xac3"): "Ampere-1",
     ("0xc0", "0xac4"): "Ampere-1a",
 }
-_DIRECTORY = "/sys/devices/system/cpu/cpu0/cache"
+_FIRST_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def inspect_cpu(tree: Tree, process: str) -> Cpu:
@@ -201,13 +201,13 @@ def _mitigations(tree: Tree) -> Fact[dict[str, str]]:
 
 
 def read_caches(tree: Tree) -> tuple[Cache, ...]:
-    """Return those whose geometry is told; a virtual machine may show none."""
-    return tuple(_shared_caches(tree))
+    """Return the caches whose geometry the kernel tells; a virtual machine may show none."""
+    return tuple(_with_geometry(tree))
 
 
-def _shared_caches(tree: Tree) -> Iterator[Cache]:
-    for name in tree.names(_DIRECTORY).or_else(()):
-        path = f"{_DIRECTORY}/{name}"
+def _with_geometry(tree: Tree) -> Iterator[Cache]:
+    for name in tree.names(_FIRST_CACHES).or_else(()):
+        path = f"{_FIRST_CACHES}/{name}"
         size = tree.read(f"{path}/size", size_bytes).or_none()
         level, ways, line = (
             tree.read(f"{path}/{file}", number).or_none()

@@ -1,7 +1,9 @@
 """Host inspection by reading the host's files; the entry point of this package.
 
-The file system resctrl shows how the processor's caches are divided. The kernel has its directory wherever
-the processor can divide a cache, or measure what is in it; it is empty until somebody mounts it.
+Disks with their queues, network interfaces and the division of caches are read here, all else in files of
+their own. The file system resctrl shows how the processor's caches are divided. The kernel has its
+directory wherever the processor can divide a cache, or measure what is in it; it is empty until somebody
+mounts it.
 
 Source: Linux, Documentation/filesystems/resctrl.rst; fs/resctrl/rdtgroup.c.
 """
@@ -32,11 +34,11 @@ from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.host.machine.mounts import inspect_mounts
 from pgdyno.host.machine.owners import find_owners
 
-_DIRECTORY = "/sys/block"
+_DISKS = "/sys/block"
 _NO_DISKS = re.compile(r"^(loop|ram|zram|sr|fd)\d+$")  # images, memory and removable media hold no database
 _SECTOR_BYTES = 512  # /sys/block/*/size counts these whatever the disk's own sector size is
 _CACHE = re.compile(r"L[23](CODE|DATA)?")
-_NETWORK = "/sys/class/net"
+_NETWORK_DEVICES = "/sys/class/net"
 
 
 def inspect_host(
@@ -93,13 +95,13 @@ def _data_directory(tree: Tree, pid: int | None, stated: Path | None) -> Fact[st
 def inspect_block_devices(tree: Tree) -> Fact[tuple[BlockDevice, ...]]:
     """Return every disk, device-mapper and RAID device, by name."""
     return parsed(
-        tree.names(_DIRECTORY),
+        tree.names(_DISKS),
         lambda names: tuple(_device(tree, name) for name in names if not _NO_DISKS.match(name)),
     )
 
 
 def _device(tree: Tree, name: str) -> BlockDevice:
-    directory = f"{_DIRECTORY}/{name}"
+    directory = f"{_DISKS}/{name}"
     sectors = tree.read(f"{directory}/size", number)
     return BlockDevice(
         name=name,
@@ -161,19 +163,19 @@ def _cache(tree: Tree, place: str) -> ControlledCache | None:
 
 def inspect_nics(tree: Tree) -> Fact[tuple[Nic, ...]]:
     """Return the interfaces behind which there is a device; bridges, loopback and veth pairs are left out."""
-    names = tree.names(_NETWORK)
+    names = tree.names(_NETWORK_DEVICES)
     return parsed(
         names,
         lambda known: tuple(
             _nic(tree, name)
             for name in known
-            if tree.names(f"{_NETWORK}/{name}/device").value != NO_SUCH_FILE
+            if tree.names(f"{_NETWORK_DEVICES}/{name}/device").value != NO_SUCH_FILE
         ),
     )
 
 
 def _nic(tree: Tree, name: str) -> Nic:
-    directory = f"{_NETWORK}/{name}"
+    directory = f"{_NETWORK_DEVICES}/{name}"
     queues = tree.names(f"{directory}/queues")
     return Nic(
         name=name,

@@ -6,40 +6,16 @@ Source: System V Application Binary Interface, chapter 5 ("Program Header"); elf
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from io import SEEK_END
 from typing import BinaryIO
 
 from pgdyno.base.facts import Unknown
+from pgdyno.host.processes.code_segment import CodeSegment
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _64_BIT_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _LOADED, _EXECUTABLE = 1, 1  # PT_LOAD, PF_X
-_PAGE_BYTES = 4096
-
-
-@dataclass(frozen=True)
-class CodeSegment:
-    """Where it lies in memory, before a program is moved as a whole, and in the file."""
-
-    address: int
-    offset: int
-    size: int
-
-    def has(self, address: int) -> bool:
-        """Whether an address is in it."""
-        return self.address <= address < self.address + self.size
-
-    @property
-    def pages(self) -> range:
-        """The numbers of its pages of 4 kB."""
-        return range(self.address // _PAGE_BYTES, (self.address + self.size - 1) // _PAGE_BYTES + 1)
-
-    def address_of(self, offset: int) -> int | None:
-        """Return the address of a place in the file; None if it is in another part."""
-        inside = self.offset <= offset < self.offset + self.size
-        return self.address + offset - self.offset if inside else None
 
 
 def read_code_segments(file: BinaryIO) -> tuple[CodeSegment, ...] | Unknown:

@@ -1,8 +1,8 @@
 """The arena: where the servers of an experiment are and are set to work.
 
 scratch_arena.py     servers that pgdyno starts, side by side on byte-identical data
-attached_arena.py    someone's running server itself, in databases of our own
-opening.py           the same, on its owner's data
+attached_arena.py    an owner's running server itself, in databases of our own
+opening.py           opens them; ``OwnDataArena`` is the running server on its owner's data
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Splits a machine's CPUs between the server under test and the load generator.
-
-One load from several hosts: its parts, and turns that are long against the time that words take. Pure.
-"""
+"""Splits a machine's CPUs between the server under test and the load generator."""
 
 from __future__ import annotations
 

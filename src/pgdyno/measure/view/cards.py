@@ -123,7 +123,11 @@ def _values(experiment: Experiment, verdict: Verdict) -> str:
 
 
 def before_and_after(experiment: Experiment) -> Table | None:
-    """Return the table; None of other studies, and as long as nothing was measured."""
+    """Return the accelerator study's published table; None of other studies, and while nothing was measured.
+
+    A column is a workload. Rows are the default before, the whole plan after, between them the plan's layers,
+    one more in each row, and the gain of the whole, here with its interval and its verdict.
+    """
     if experiment.name != _STUDY or not experiment.blocks:
         return None
     names = [variant.name for variant in experiment.variants]

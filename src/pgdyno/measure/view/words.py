@@ -1,4 +1,4 @@
-"""Verdicts and answers in plain words, for the page and for the terminal. Pure.
+"""Verdicts, answers, steps and rates in plain words, for the page and for the terminal. Pure.
 
 The decision is taken from the verdict and never made here; words only say what was decided.
 """

@@ -184,7 +184,7 @@ class CapturedLoad:
 
 
 Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchStep | CapturedLoad
-"""What is run. Which way it is measured follows from this: ``measure/rounds.py``."""
+"""What is run. Rounds measure it in blocks, steps as their benchmark does: ``measure/passes.py``."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,10 @@ class Workload:
 
 
 def name_on_own_tables(load: str, count: int) -> str:
-    """Return the name of a load on N clients' own tables."""
+    """Return the name of a load on N clients' own tables.
+
+    The number of tables decides how many rows each has: loads on other numbers are other work.
+    """
     return f"{load}, {count} {_WORDS}"
 
 

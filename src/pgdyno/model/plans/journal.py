@@ -22,7 +22,8 @@ from pgdyno.base.ports import Found
 from pgdyno.model.plans.plan import ACCOUNT, HOST_KINDS, PERSISTED_FILE, Change, Finding
 
 Value = TypeVar("Value", str, str | None)
-_DIGITS = 12
+"""Of a change. That of a file which sets kernel values at boot is the file's whole text."""
+_DIGITS = 12  # of a checksum, which people see in place of a text: the beginning of what sha256sum(1) prints
 
 
 class ReceiptState(StrEnum):

@@ -224,7 +224,7 @@ class Plan:
 class LeverFinding:
     """A lever's state with the values read, and its change or the reason for none.
 
-    ``state`` is one of ``levers.metadata.State``.
+    ``state`` is one of ``plan.engine.metadata.State``.
     """
 
     state: str
@@ -237,7 +237,7 @@ class LeverFinding:
 class LeverEntry:
     """A lever of the catalogue; ``finding`` is None where no server was reached.
 
-    ``maturity`` is one of ``levers.metadata.Maturity``; ``page`` is its documentation as plain text.
+    ``maturity`` is one of ``plan.engine.metadata.Maturity``; ``page`` is its documentation as plain text.
     """
 
     name: str

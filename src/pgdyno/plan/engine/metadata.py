@@ -54,9 +54,10 @@ class Lever:
 
     ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
     the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
-    see ``host/kernel_file.py``; ``reads`` are those that it looks at besides. ``facts`` are dotted names of
-    what it cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A lever that may touch
-    nothing reports: its plan is always ``Skipped``, with what was found and what one could do.
+    see ``host/kernel_file.py`` and ``host/msr.py``; ``reads`` are those that it looks at besides. ``facts``
+    are dotted names of what it cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A
+    lever that may touch nothing reports: its plan is always ``Skipped``, with what was found and what one
+    could do.
     ``is_instant``: what is written counts at once for everybody, and leaves nothing behind when something
     else is written;
     ``switch_s`` is how long the kernel takes to change over.

@@ -1,9 +1,9 @@
 """The catalogue of levers, found by walking the package: one file adds one lever, or a table of checks.
 
 Every module of a layer's package is a lever, or has ``CHECKS``; what several share begins with ``_``.
-``_contract.py`` says what a lever is; ``engine/`` has the facts that levers see, the proofs, and the planner
-that runs them. Start reading at ``_contract.py``. The contract tests in ``tests/contract/test_levers.py`` run
-over every entry.
+``_contract.py`` says what a lever is; ``plan/engine/`` has the facts that levers see, the proofs, and the
+planner that runs them. Start reading at ``_contract.py``. The contract tests in
+``tests/contract/test_levers.py`` run over every entry.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _TITLES = {
     "owners": "values also set by",
     "rlimits": "resource limits",
 }
-_WIDTH = 36
+_PROBE_WIDTH = 36
 
 
 def host_text(host: Host) -> str:
@@ -205,4 +205,4 @@ def probes_text(probes: Probes) -> str:
 
 def _probe_line(title: str, fact: Fact[float], form: Callable[[float], str]) -> str:
     value = f"unknown: {fact.value.reason}" if isinstance(fact.value, Unknown) else form(fact.value)
-    return f"  {title:<{_WIDTH}}{value}  ({fact.source})"
+    return f"  {title:<{_PROBE_WIDTH}}{value}  ({fact.source})"

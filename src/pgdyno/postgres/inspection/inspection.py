@@ -1,6 +1,7 @@
 """Complete inspection of a server over one connection. Changes nothing.
 
-The questions work as an ordinary role, as a member of pg_monitor and as superuser; what the role may not
+Versions are never consulted for what a build can do: builds of one version differ. The questions work as an
+ordinary role, as a member of pg_monitor and as superuser; what the role may not
 see is said in words.
 
 Other managers of a server's configuration are Patroni, a Kubernetes operator, a cloud service. Their users

@@ -30,7 +30,7 @@ from pgdyno.postgres.process.account import Account
 from pgdyno.postgres.process.left_servers import end_left, make_sockets_elsewhere, remove_left_sockets
 from pgdyno.postgres.process.memory_limit import remove_recorded
 
-JOURNAL_FILE = "journal.jsonl"
+JOURNAL_FILE = "journal.jsonl"  # of apply/ledger; a home is trusted only if this file is
 USER_STATE = Path(".local/state")  # in a home, unless XDG_STATE_HOME names another place
 _IN_USE = "in-use.lock"
 _TRAVERSABLE = 0o711  # the servers' account reaches what it knows the name of, and lists nothing
@@ -241,7 +241,7 @@ def default_root() -> Path:
         return Path(home)
     if os.geteuid() == 0:
         return Path("/var/lib/pgdyno")
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / USER_STATE)
     return Path(state) / "pgdyno"
 
 

@@ -18,8 +18,8 @@ from typing import Any, LiteralString, Self
 import psycopg
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.host import CPU, ActivitySample, Wait
 from pgdyno.postgres.process.processes import children, resident_bytes
+from pgdyno.postgres.waits import CPU, ActivitySample, Wait
 
 # The checkpointer sleeps in CheckpointerMain; in everything else it does, it writes or waits to write.
 _ACTIVITY: LiteralString = """

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pgdyno.base import numbers
 from pgdyno.base.facts import Unknown
-from pgdyno.host.processes.process_memory import MemoryMapping, SharedArea, SharedMemory
+from pgdyno.host.processes.memory_mapping import MemoryMapping, SharedArea, SharedMemory
 
 OTHER = "no longer mapped"
 OWN = "session's own memory (malloc)"

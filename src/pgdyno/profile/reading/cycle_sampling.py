@@ -14,11 +14,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from pgdyno.host.host import CPU, ActivitySample
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.postgres.process.local_machine import online_cpus
 from pgdyno.postgres.sampling.activity import ActivitySampling
+from pgdyno.postgres.waits import CPU, ActivitySample
 from pgdyno.profile.perf_stat import PerfCounts
 from pgdyno.profile.reading.counters import Processes, Turn, take_turn
 from pgdyno.profile.reading.hardware_counting import HardwareCounters

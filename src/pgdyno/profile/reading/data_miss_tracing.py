@@ -13,7 +13,8 @@ from pgdyno.base.errors import MeasurementError
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.processes.code_segments import read_code_segments
-from pgdyno.host.processes.process_memory import SharedArea, SharedMemory, read_places
+from pgdyno.host.processes.memory_mapping import SharedArea, SharedMemory
+from pgdyno.host.processes.process_memory import read_places
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.variants.variant import Variant

@@ -16,7 +16,8 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import MeasurementError
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.processes.process_memory import MemoryMapping, read_mappings
+from pgdyno.host.processes.memory_mapping import MemoryMapping
+from pgdyno.host.processes.process_memory import read_mappings
 from pgdyno.host.tracing.valgrind import trace_of, traces_in
 from pgdyno.load.timed_run import RestingRun
 from pgdyno.measure.arenas.arm import Arm

@@ -1,4 +1,4 @@
-"""The account of a transaction: its time, divided by activities."""
+"""A profile: the account of a transaction with its windows and remarks, as it is printed and stored."""
 
 from __future__ import annotations
 

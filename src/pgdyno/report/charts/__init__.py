@@ -7,10 +7,11 @@ scaling one drawing down would make its text unreadable on a phone.
 
     svg.py      elements and the frame with title and description
     scales.py   from values to pixels, and ticks that do not collide
-    labels.py   texts that have to fit, and labels that must not overlap
-    forest.py   effects with intervals        ratios.py      variant/baseline per block
-    values.py   every arm's own values        memory.py      the memory proof
-    rates.py    a step's rate over its time   rounds.py      the axis that charts of blocks share
-    heat_strip.py  cells by place, coloured by share
+    marks.py    marks of arms; texts that have to fit, and labels that must not overlap
+    forest.py   effects with intervals        memory.py       the memory proof
+    rates.py    a step's rate over its time   waterfall.py    what each change is worth
     lines.py    values with intervals over a few places, a panel per data set
+    heat_strip.py, flame_graph.py, cascade.py, search_curve.py
+
+Charts of blocks and rounds lie in ``measure/view/``.
 """

@@ -1,8 +1,8 @@
 """The facts about a host and a server that a bundle carries. Pure.
 
-A fact is kept only if it stands in a list here: what is added to ``model/`` tomorrow stays on the machine
-until somebody decides that it identifies nobody. Of names only those remain that the kernel or PostgreSQL
-gives.
+A fact is kept only if it stands in a list here: what is added to ``host/`` or ``postgres/`` tomorrow stays
+on the machine until somebody decides that it identifies nobody. Of names only those remain that the kernel
+or PostgreSQL gives.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ import struct
 import pytest
 
 from pgdyno.base.facts import Unknown
-from pgdyno.host.processes.code_segments import CodeSegment, read_code_segments
+from pgdyno.host.processes.code_segment import CodeSegment
+from pgdyno.host.processes.code_segments import read_code_segments
 
 READ, EXECUTE = 4, 1
 LOAD, NOTE = 1, 4

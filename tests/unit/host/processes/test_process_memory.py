@@ -7,7 +7,8 @@ import os
 
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.processes.process_memory import MemoryMapping, mappings_in, read_mappings, read_places
+from pgdyno.host.processes.memory_mapping import MemoryMapping
+from pgdyno.host.processes.process_memory import mappings_in, read_mappings, read_places
 
 NO_PROCESS = 4_194_305  # above the kernel's largest number
 

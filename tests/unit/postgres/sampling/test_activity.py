@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.postgres.sampling import activity
 from pgdyno.postgres.sampling.activity import ActivitySampling, sample_of
+from pgdyno.postgres.waits import ActivitySample, Wait
 
 ROWS = [
     ("client backend", None, None, 2),

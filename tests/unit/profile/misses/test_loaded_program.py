@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.host.processes.code_segments import CodeSegment
-from pgdyno.host.processes.process_memory import MemoryMapping
+from pgdyno.host.processes.code_segment import CodeSegment
+from pgdyno.host.processes.memory_mapping import MemoryMapping
 from pgdyno.profile.misses.tally import LoadedProgram
 
 

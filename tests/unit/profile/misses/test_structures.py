@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.facts import Unknown
-from pgdyno.host.processes.process_memory import MemoryMapping, SharedArea, SharedMemory
+from pgdyno.host.processes.memory_mapping import MemoryMapping, SharedArea, SharedMemory
 from pgdyno.profile.misses.structures import (
     CONSTANTS,
     DYNAMIC,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from pgdyno.base.errors import MeasurementError
 from pgdyno.base.ports import Progress
-from pgdyno.host.host import ActivitySample
 from pgdyno.load.told_step import StepResult
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
@@ -25,6 +24,7 @@ from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experim
 from pgdyno.model.experiments.metric import CLIENT_CPU, THROUGHPUT, Readings
 from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 from pgdyno.model.experiments.workload import Step, Workload
+from pgdyno.postgres.waits import ActivitySample
 from pgdyno.studies.bundled.insert_benchmark.published import Work, published, rates_by_second
 from pgdyno.studies.bundled.insert_benchmark.sampler import StepEvidence, witness
 from pgdyno.studies.bundled.insert_benchmark.stalls import busy_backends, find_stalls, wait_shares
@@ -72,6 +72,9 @@ class InsertBenchmarkPasses:
             on.loads.step(on.arm, earlier, step_seed(on.design, on.round))
         on.announce(f"{place}: {workload.name} on {name}")
         return measure_step(on.loads, on.arm, step, on.round, on.design, on.meters)
+
+
+PASSES = InsertBenchmarkPasses
 
 
 def measure_step(

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pgdyno.measure.edges import DeviceUse, SystemUse
+from pgdyno.host.host import DeviceUse, SystemUse
 from pgdyno.model.experiments.step_record import IntervalRecord
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30

@@ -15,7 +15,6 @@ from pathlib import Path
 import psycopg
 
 from pgdyno.base.errors import ServerCrashedError
-from pgdyno.host.host import ActivitySample
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.postgres.process.processes import pin
@@ -29,6 +28,7 @@ from pgdyno.postgres.sampling.counters import (
     wait_for_clients_to_end,
 )
 from pgdyno.postgres.sampling.directory_size import directory_bytes
+from pgdyno.postgres.waits import ActivitySample
 from pgdyno.studies.bundled.insert_benchmark.published import Footprint
 
 _EVERY_S = 0.25  # a sample costs the server 0.3 ms of CPU time, measured on two cores

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.model.experiments.step_record import IntervalRecord, Stall, StallCause
+from pgdyno.postgres.waits import ActivitySample, Wait
 
 _STALL_SHARE = 0.5  # of the step's median rate
 _MIN_INTERVALS = 5  # of fewer, a median says nothing

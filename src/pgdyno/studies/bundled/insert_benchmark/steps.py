@@ -7,7 +7,7 @@ l.x    builds three secondary indexes     qp100, qp500, qp1000   point queries b
 l.i1   inserts and deletes, 50 rows a commit
 l.i2   the same with 5 rows a commit      between l.i2 and the first q step: vacuum and checkpoint
 
-Statements and values are in ``driver/src/workload/insert_benchmark``, sizes in ``_insert_benchmark_sizes``.
+Statements and values are in ``driver/src/workload/insert_benchmark``, sizes in ``sizes.py``.
 Source: github.com/mdcallag/mytools, bench/ibench.
 """
 

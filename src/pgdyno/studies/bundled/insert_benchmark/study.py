@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pgdyno.base import numbers
 from pgdyno.measure.bundled_study import BundledStudy, Option, Sizing, StudyContext, separated
@@ -18,9 +17,6 @@ from pgdyno.studies.bundled.insert_benchmark.sizes import (
     size_of,
 )
 from pgdyno.studies.bundled.insert_benchmark.steps import steps
-
-if TYPE_CHECKING:
-    from pgdyno.measure.passes import Passes
 
 STEP = Option(
     "step",
@@ -70,17 +66,11 @@ def _not_io_bound(size: Size) -> str:
     )
 
 
-def _passes() -> Passes:
-    from pgdyno.studies.bundled.insert_benchmark.passes import InsertBenchmarkPasses  # late: --help is fast
-
-    return InsertBenchmarkPasses()
-
-
 STUDY = BundledStudy(
     title="the Insert Benchmark's ten steps; vary a setting with --factor",
     study=study,
     workloads=workloads,
-    passes=_passes,
+    passes=f"{__package__}.passes",
     settings=settings,
     options=(PRESET, STEP, ROWS, STEP_SECONDS, MODE),
 )

@@ -3,13 +3,12 @@
     power        RF1, the 22 queries in the order of stream 0, RF2; one after another on one connection
     throughput   streams of 22 queries at the same time, beside a stream of as many pairs of RF1 and RF2
 
-Queries are executed plainly: nothing explains or counts inside them. All arms of a round have the same values
-and the same rows in their refresh functions, and so have to give the same answers in the power run.
+Queries are executed plainly: nothing explains or counts inside them. All arms of a round have the same
+values and the same rows in their refresh functions, and so have to give the same answers in the power run.
 
-Validate every variant's answers to the 22 queries before timing, and record its plans.
-
-Where the answers at this scale are known, they are compared with them; they have to be the same on all
-variants in any case. A query that fails, or answers wrongly, ends the experiment here.
+Before timing, every variant's answers to the 22 queries are validated, and its plans recorded. Where the
+answers at this scale are known, they are compared with them; they have to be the same on all variants in
+any case. A query that fails, or answers wrongly, ends the experiment here.
 """
 
 from __future__ import annotations
@@ -157,6 +156,9 @@ class TpchPasses:
             announce=on.announce,
         )
         return measure_pass(this, workloads, self.answers)
+
+
+PASSES = TpchPasses
 
 
 def measure_pass(this: Pass, workloads: Sequence[Workload], answers: Answers) -> list[Block]:

@@ -1,6 +1,6 @@
-"""The 22 queries: their text (clause 2.4) with values inserted.
+"""The 22 queries: their text (clause 2.4) with values inserted, and their order in streams.
 
-Includes the values of the validation run.
+The values of the validation run are here, too.
 
 A query's file is what psql takes: ``:name`` is a number, ``:'name'`` a quoted string.
 """

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from pgdyno.base.errors import UsageError
 from pgdyno.load.tpch_tables import data_set
@@ -20,9 +19,6 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, PREFIX, REFRESHES, THROUGHPUT_RUN, scale_text
 from pgdyno.model.experiments.workload import TpchStep, Workload
 from pgdyno.studies.bundled.tpch.queries import MOST_STREAMS, NUMBERS, usual_streams
-
-if TYPE_CHECKING:
-    from pgdyno.measure.passes import Passes
 
 _NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER_RUN, THROUGHPUT_RUN)
 _USUAL_SCALE = 0.1
@@ -88,17 +84,11 @@ def _streams(sizing: Sizing) -> int:
     return streams
 
 
-def _passes() -> Passes:
-    from pgdyno.studies.bundled.tpch.passes import TpchPasses  # late, so that --help stays fast
-
-    return TpchPasses()
-
-
 STUDY = BundledStudy(
     title="22 queries like TPC-H's, alone and in streams; --scale 0.1, vary a setting with --factor",
     study=study,
     workloads=workloads,
-    passes=_passes,
+    passes=f"{__package__}.passes",
     design=Design(is_isolated=False),  # the client does next to nothing: the server may use all CPUs
     takes_scale=True,
 )

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
 from pgdyno.load.told_step import StepResult
 from pgdyno.measure.edges import HostCounters
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
+from pgdyno.postgres.waits import ActivitySample, Wait
 from pgdyno.studies.bundled.insert_benchmark.passes import operations, step_record
 from pgdyno.studies.bundled.insert_benchmark.published import Footprint
 from pgdyno.studies.bundled.insert_benchmark.sampler import StepEvidence

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgdyno.measure.edges import DeviceUse, SystemUse
+from pgdyno.host.host import DeviceUse, SystemUse
 from pgdyno.model.experiments.step_record import IntervalRecord
 from pgdyno.studies.bundled.insert_benchmark.published import (
     Footprint,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.host.host import ActivitySample, Wait
 from pgdyno.model.experiments.step_record import IntervalRecord, Stall, StallCause
+from pgdyno.postgres.waits import ActivitySample, Wait
 from pgdyno.studies.bundled.insert_benchmark.stalls import busy_backends, find_stalls, wait_shares
 
 COMPUTING = Wait("CPU")

@@ -11,8 +11,8 @@ import pytest
 from pgdyno.base.errors import UsageError
 from pgdyno.base.facts import Fact
 from pgdyno.plan.degrees.degree_text import headline
-from pgdyno.plan.degrees.explain_degree import check_statement, degree_of
 from pgdyno.plan.degrees.inquiry import Inquiry
+from pgdyno.plan.explain_degree import check_statement, degree_of
 from pgdyno.postgres.guc import Guc
 from pgdyno.postgres.parallel_degree import Hazard, Limit, Pools, Scan, Table
 from pgdyno.postgres.planner.parallel_plan import Plan
