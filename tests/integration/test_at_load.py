@@ -10,8 +10,8 @@ import pytest
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.accelerate import at_load as accelerate_at_load
-from pgdyno.accelerate.at_load import Measured, time_at_load_s, with_latencies_at_load
+from pgdyno.accelerate import usual_load as accelerate_at_load
+from pgdyno.accelerate.usual_load import Measured, time_at_load_s, with_latencies_at_load
 from pgdyno.base.errors import (
     HugePagesError,
     InterruptedByUserError,

@@ -9,7 +9,7 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import SettingError
-from pgdyno.builds.lessons import find_lessons, identity
+from pgdyno.builds.training_workloads import find_lessons, identity
 from pgdyno.builds.training import _Course, _train_on_one_server, check_settings
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import CapturedLoad

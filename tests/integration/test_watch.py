@@ -24,7 +24,7 @@ from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
 from tests.integration.test_journal_debian import access_to
 
-from pgdyno.accelerate.beside import Permissions, conclude
+from pgdyno.accelerate.attached_server import Permissions, conclude
 from pgdyno.accelerate.request import Acceleration
 from pgdyno.accelerate.watch import Pace, require_counted, watch_after, watch_by_turns
 from pgdyno.apply.revert import RevertRequest, revert

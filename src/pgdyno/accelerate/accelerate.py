@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 
 from pgdyno.accelerate.arms import Attributed, arms_of
-from pgdyno.accelerate.at_load import time_at_load_s, with_latencies_at_load
+from pgdyno.accelerate.usual_load import time_at_load_s, with_latencies_at_load
 from pgdyno.accelerate.build_advice import build_advice
 from pgdyno.accelerate.planning import Planned, inspect_scratch, plan_for
 from pgdyno.accelerate.profiled_plan import profiled_plan

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.accelerate.at_load import SHARE, time_at_load_s
+from pgdyno.accelerate.usual_load import SHARE, time_at_load_s
 from pgdyno.accelerate.in_place import loaded_time
 from pgdyno.accelerate.request import AccelerateRequest
 from pgdyno.base import numbers

@@ -26,7 +26,7 @@ from pgdyno.builds.baseline_build import find_baseline_build
 from pgdyno.builds.build_request import BuildRequest, plan_build
 from pgdyno.builds.compiling.build_plan import BuildPlan
 from pgdyno.builds.fetch import changed, fetch
-from pgdyno.builds.lessons import find_lessons
+from pgdyno.builds.training_workloads import find_lessons
 from pgdyno.builds.optimise.bolt import find_bolt
 from pgdyno.builds.product.manifest import Manifest, read_manifest
 from pgdyno.builds.stages import Building, BuildParts

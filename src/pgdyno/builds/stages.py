@@ -17,7 +17,7 @@ from pgdyno.builds.compiling.publishing import publish, put_beside
 from pgdyno.builds.compiling.regression import with_tests
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched, changed
-from pgdyno.builds.lessons import Lesson
+from pgdyno.builds.training_workloads import Lesson
 from pgdyno.builds.making import Making, RunAs, Stage, Stages, Watch, share_of_all
 from pgdyno.builds.optimise import bolt, huge_text
 from pgdyno.builds.optimise.counts import gather

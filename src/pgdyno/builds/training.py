@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import LiteralString
 
 from pgdyno.base.ports import Progress
-from pgdyno.builds.lessons import Lesson
+from pgdyno.builds.training_workloads import Lesson
 from pgdyno.builds.making import Watch
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads

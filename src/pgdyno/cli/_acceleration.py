@@ -8,7 +8,7 @@ from pgdyno.cli.output import echo, print_json
 from pgdyno.host.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.accelerate.beside import AttachedAcceleration
+    from pgdyno.accelerate.attached_server import AttachedAcceleration
     from pgdyno.accelerate.build_advice import BuildAdvice
     from pgdyno.accelerate.view import PerApplication
     from pgdyno.model.plans.plan import Plan

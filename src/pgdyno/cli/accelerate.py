@@ -36,7 +36,7 @@ from pgdyno.model.experiments.experiment import Phase
 from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late, so that --help stays fast
-    from pgdyno.accelerate.beside import AttachedAcceleration
+    from pgdyno.accelerate.attached_server import AttachedAcceleration
     from pgdyno.accelerate.request import AccelerateRequest
     from pgdyno.base.ports import Progress
     from pgdyno.measure.arenas.load_source import LoadSource
@@ -226,7 +226,7 @@ class Asked:
     def run(self, progress: Progress) -> AttachedAcceleration:
         """Accelerate a running server, or a scratch server of an installation."""
         from pgdyno.accelerate.accelerate import accelerate
-        from pgdyno.accelerate.beside import AttachedAcceleration
+        from pgdyno.accelerate.attached_server import AttachedAcceleration
         from pgdyno.accelerate.budget import what_fits
         from pgdyno.accelerate.build_advice import require_patched_build
         from pgdyno.postgres.process.installations import choose_installation
@@ -271,7 +271,7 @@ class Asked:
         make_build(request.conditions, progress)
 
     def _run_attached(self, dsn: str, progress: Progress) -> AttachedAcceleration:
-        from pgdyno.accelerate.beside import Permissions, accelerate_attached
+        from pgdyno.accelerate.attached_server import Permissions, accelerate_attached
         from pgdyno.accelerate.budget import what_fits
         from pgdyno.accelerate.watch import Pace
         from pgdyno.builds.switching.server_access import server_access

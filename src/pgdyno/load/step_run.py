@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pgdyno.base import numbers
 from pgdyno.load.driver_process import DriverProcess
-from pgdyno.load.told_step import StepResult, interval_record, step_result
+from pgdyno.load.step_results import StepResult, interval_record, step_result
 from pgdyno.model.experiments.step_record import IntervalRecord
 from pgdyno.model.experiments.workload import Step
 

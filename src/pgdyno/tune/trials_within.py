@@ -17,7 +17,7 @@ from pgdyno.measure.design.schedule import for_arms
 from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.profile.reading.profile import is_profiled
-from pgdyno.tune.beginning import earlier_search
+from pgdyno.tune.start_or_resume import earlier_search
 from pgdyno.tune.rounds_in_place import design_in_place
 from pgdyno.tune.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 

@@ -37,7 +37,7 @@ from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.store.tunings import save_tuning
-from pgdyno.tune.beginning import again, begun_search, earlier_search
+from pgdyno.tune.start_or_resume import again, begun_search, earlier_search
 from pgdyno.tune.earlier_configurations import earlier_configurations, warm_start
 from pgdyno.tune.searched_space import Searched, searched_space
 from pgdyno.tune.trial_rounds import TrialRounds

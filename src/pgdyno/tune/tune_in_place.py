@@ -41,7 +41,7 @@ from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.experiments import open_store
 from pgdyno.store.tunings import load_tuning, save_tuning
-from pgdyno.tune.beginning import begun_search, unfinished
+from pgdyno.tune.start_or_resume import begun_search, unfinished
 from pgdyno.tune.earlier_configurations import earlier_configurations, warm_start
 from pgdyno.tune.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place
 from pgdyno.tune.search.noise import ONE_AFTER_THE_OTHER

@@ -25,7 +25,7 @@ from pgdyno.store.files import open_plain, write_whole
 from pgdyno.store.workload_file import read_workload_file
 from pgdyno.workload.bundled import load as bundled_workloads
 from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
-from pgdyno.workload.capture.mistakes import mistakes_of
+from pgdyno.workload.capture.validation import mistakes_of
 
 DUMP_SUFFIX = ".dump"
 """Of the copy of a database, beside the workload's file."""

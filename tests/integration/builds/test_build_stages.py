@@ -13,7 +13,7 @@ from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, build, request, stages_of
 
 from pgdyno.base.errors import InstallationError, SettingError
-from pgdyno.builds.lessons import Lesson
+from pgdyno.builds.training_workloads import Lesson
 from pgdyno.builds.optimise.huge_text import moved_bytes
 from pgdyno.builds.servers import list_servers
 from pgdyno.postgres.process.installation import Installation

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.optimise.residue import require_nothing_counts
+from pgdyno.builds.optimise.leftover_instrumentation import require_nothing_counts
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
-from pgdyno.accelerate.beside import AttachedAcceleration
+from pgdyno.accelerate.attached_server import AttachedAcceleration
 from pgdyno.accelerate.build_advice import BuildAdvice
 from pgdyno.accelerate.request import Acceleration
 from pgdyno.base.errors import UsageError

@@ -13,7 +13,7 @@ from tests.fix_progress import Remembered
 from tests.fix_settings import server_of
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.accelerate.beside import Permissions, before_applying, conclude, for_manager, manager_of
+from pgdyno.accelerate.attached_server import Permissions, before_applying, conclude, for_manager, manager_of
 from pgdyno.accelerate.request import Acceleration
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.base.errors import ConnectionFailedError

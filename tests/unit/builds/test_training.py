@@ -12,7 +12,7 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.builds import training
-from pgdyno.builds.lessons import Lesson, find_lessons
+from pgdyno.builds.training_workloads import Lesson, find_lessons
 from pgdyno.builds.training import check_settings, train
 from pgdyno.postgres.process.installation import Installation
 

@@ -30,7 +30,7 @@ from pgdyno.base.ports import Progress
 from pgdyno.builds.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
 from pgdyno.builds.making import Making, Stage, Watch, share_of_all
 from pgdyno.builds.optimise.huge_text import moved_bytes
-from pgdyno.builds.optimise.residue import require_nothing_counts
+from pgdyno.builds.optimise.leftover_instrumentation import require_nothing_counts
 from pgdyno.builds.product.manifest import Passed, Verified
 from pgdyno.builds.verifying.crashes import survive_crashes
 from pgdyno.postgres.process.installation import Installation

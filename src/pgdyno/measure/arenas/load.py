@@ -22,7 +22,7 @@ from pgdyno.load.process import LoadProcess, run_to_end
 from pgdyno.load.step_run import longest_s, run_step
 from pgdyno.load.switched import SwitchedTurns
 from pgdyno.load.timed_run import RestingRun, TimedRun, run_counted, run_for
-from pgdyno.load.told_step import StepResult
+from pgdyno.load.step_results import StepResult
 from pgdyno.load.tpch_tables import filling
 from pgdyno.load.tpchgen import Tell, Tpchgen
 from pgdyno.load.turns import Turns

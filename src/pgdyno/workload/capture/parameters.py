@@ -26,7 +26,7 @@ from pgdyno.model.experiments.captured import (
 )
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.scopes import column_of, columns_of
+from pgdyno.workload.capture.name_resolution import column_of, columns_of
 from pgdyno.workload.capture.syntax import number_of, parameter_count, tree, within_wrapping, without_wrapping
 
 _LOWER = (exp.GT, exp.GTE)

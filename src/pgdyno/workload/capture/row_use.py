@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from pgdyno.model.experiments.captured import CapturedWorkload, ColumnValue, Parameter, ReturnedValue
 from pgdyno.postgres.catalogued_tables import Column
-from pgdyno.workload.capture.scopes import column_of, columns_of
+from pgdyno.workload.capture.name_resolution import column_of, columns_of
 from pgdyno.workload.capture.syntax import tree
 
 

@@ -30,7 +30,7 @@ from pgdyno.workload.capture.calls import KeptValues, Statements, control
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
 from pgdyno.workload.capture.row_use import RowUse, row_use
-from pgdyno.workload.capture.scopes import column_of
+from pgdyno.workload.capture.name_resolution import column_of
 from pgdyno.workload.capture.statements import (
     QUERIES_OR_WITHIN,
     Replayable,

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 from pgdyno.base.errors import MeasurementError
 from pgdyno.base.ports import Progress
-from pgdyno.load.told_step import StepResult
+from pgdyno.load.step_results import StepResult
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.blocks.blocks import void_reason
-from pgdyno.measure.edges import Edge, HostCounters, audit_between
+from pgdyno.measure.before_after import Edge, HostCounters, audit_between
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.passes import OneArm
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment

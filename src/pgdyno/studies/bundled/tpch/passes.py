@@ -30,7 +30,7 @@ from pgdyno.measure.arenas.step_failure import failures_named
 from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.degrees import LaunchedWorkers, planned_metric
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.measure.edges import Edge, audit_between
+from pgdyno.measure.before_after import Edge, audit_between
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.passes import OneArm
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment

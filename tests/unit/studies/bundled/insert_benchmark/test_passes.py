@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
-from pgdyno.load.told_step import StepResult
-from pgdyno.measure.edges import HostCounters
+from pgdyno.load.step_results import StepResult
+from pgdyno.measure.before_after import HostCounters
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
 from pgdyno.postgres.waits import ActivitySample, Wait

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.measure.verdicts.at_load import latencies_at_load, rates_at_load
+from pgdyno.measure.verdicts.open_loop import latencies_at_load, rates_at_load
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.experiments.verdict import AtLoad, LatencyAtLoad
 from pgdyno.model.variants.variant import Variant

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pgdyno.load.told_step import StepResult, interval_record, step_result
+from pgdyno.load.step_results import StepResult, interval_record, step_result
 
 SUMMARY = {"p50": 1000.0, "p95": 2000, "p99": 3000.0, "p999": 4000.0, "max": 5000.0}
 ROLE: dict[str, Any] = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.accelerate.beside import Permissions, _reason_not_to_apply
+from pgdyno.accelerate.attached_server import Permissions, _reason_not_to_apply
 from pgdyno.accelerate.request import Acceleration
 from pgdyno.accelerate.watch import Pace
 from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState

@@ -16,7 +16,7 @@ from pgdyno.model.experiments.captured import (
 )
 from pgdyno.model.experiments.invariant import Invariant, NoRows
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.mistakes import mistakes_of
+from pgdyno.workload.capture.validation import mistakes_of
 
 SEEN = Seen(1, 1.0, 1, 1, 0)
 STATEMENTS = (

@@ -17,7 +17,7 @@ from pgdyno.base.ports import Progress
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.time_needed import time_needed
 from pgdyno.measure.design.schedule import for_arms
-from pgdyno.measure.verdicts.at_load import latencies_at_load, rates_at_load
+from pgdyno.measure.verdicts.open_loop import latencies_at_load, rates_at_load
 from pgdyno.model.experiments.experiment import Design, DesignKind, Experiment, Phase
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.verdict import AT_LOAD

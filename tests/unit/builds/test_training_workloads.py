@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.errors import DurabilityError, UsageError, VariantError
-from pgdyno.builds.lessons import find_lessons
+from pgdyno.builds.training_workloads import find_lessons
 from pgdyno.model.plans.recipe import TRAINED_ON
 
 GENERIC = "sysbench-read-only:plan_cache_mode=force_generic_plan"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pgdyno.base.errors import UsageError
-from pgdyno.builds.lessons import identity
+from pgdyno.builds.training_workloads import identity
 from pgdyno.measure.records.new_experiment import experiment_id
 from pgdyno.model.tuning.space import Space
 from pgdyno.model.tuning.tuning import TrialState, Tuning
